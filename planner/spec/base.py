@@ -1,0 +1,49 @@
+"""The base of every spec: frozen, strict, no unknown keys."""
+
+from __future__ import annotations
+
+import datetime
+from typing import Annotated
+
+from pydantic import BaseModel, ConfigDict, Field
+
+
+class Spec(BaseModel):
+    """A frozen value read from or written to a file.
+
+    Sequences are tuples: ``files`` hands YAML and JSON lists over as tuples.
+    """
+
+    model_config = ConfigDict(
+        extra="forbid", frozen=True, strict=True, allow_inf_nan=False, protected_namespaces=()
+    )
+
+
+Positive = Annotated[float, Field(gt=0)]
+NonNegative = Annotated[float, Field(ge=0)]
+Share = Annotated[float, Field(ge=0, le=1)]
+Count = Annotated[int, Field(ge=1)]
+Name = Annotated[str, Field(min_length=1, max_length=200)]
+
+
+class Source(Spec):
+    """Where catalog figures come from.
+
+    Attributes:
+        keys: Keys of the entry that this source supports (``for`` in YAML); dots reach inside.
+        title: What was read; begins with ``assumed`` if the figure is a guess.
+        url: Address, where one exists.
+        retrieved: The day it was read.
+        note: Conversions and doubts.
+    """
+
+    keys: Annotated[tuple[str, ...], Field(alias="for", min_length=1)]
+    title: Name
+    url: str = ""
+    retrieved: datetime.date
+    note: str = ""
+
+    @property
+    def assumed(self) -> bool:
+        """Whether the figure is a guess."""
+        return self.title.casefold().startswith("assumed")

@@ -1,0 +1,74 @@
+"""Serving engines and their generations: scheduler, memory rule, supported formats, flags."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from planner.spec.accelerator import Vendor
+from planner.spec.base import Count, Name, NonNegative, Share, Spec
+
+
+class MemoryRule(Spec):
+    """How a generation accounts for device memory.
+
+    Attributes:
+        fraction: Default share of memory (of ``fraction_of``) that the engine may fill.
+        fraction_of: ``total``; or ``free-after-weights`` (TensorRT-LLM: of what weights leave).
+        reserve_gib: Held back beside weights and KV: context, NCCL, activations, graphs [GiB].
+        source: Where the rule comes from.
+    """
+
+    fraction: Share
+    fraction_of: Literal["total", "free-after-weights"] = "total"
+    reserve_gib: NonNegative
+    source: Name
+
+
+class Generation(Spec):
+    """Versions of an engine that behave alike.
+
+    Attributes:
+        id: Generation id (vllm-v1 ...), the key into ``efficiency.yaml``.
+        aliases: Labels seen in data files (vllm_v1 ...).
+        versions: Human-readable range.
+        first_version: First version of it, as a tuple of numbers for look-up.
+        current: Whether a plan may use it.
+        scheduler: ``mixed`` batches prompts with decodes; ``prefill-first`` runs prompts alone.
+        admission: whole-prompt or first-chunk.
+        kv_reservation: ``full-length`` (prompt + all output) or ``on-demand``.
+        block_tokens: KV block size [tokens].
+        max_num_seqs, token_budget: Defaults.
+        weights, kv, speculation: Format and method ids by vendor.
+    """
+
+    id: Name
+    aliases: tuple[Name, ...] = ()
+    versions: Name
+    first_version: tuple[int, ...]
+    current: bool
+    scheduler: Literal["mixed", "prefill-first"]
+    admission: Literal["whole-prompt", "first-chunk"] = "whole-prompt"
+    kv_reservation: Literal["full-length", "on-demand"]
+    block_tokens: Count
+    memory: MemoryRule
+    max_num_seqs: Count
+    token_budget: Count
+    weights: dict[Vendor, tuple[Name, ...]]
+    kv: dict[Vendor, tuple[Name, ...]]
+    speculation: dict[Vendor, tuple[Name, ...]] = {}
+    pipeline_parallel: bool = True
+    attention_data_parallel: bool = True
+    flags: dict[Name, str] = {}
+    source: Name
+
+
+class Engine(Spec):
+    """One engine (a file of ``hardware_catalog/engines``)."""
+
+    id: Name
+    name: Name
+    aliases: tuple[Name, ...] = ()
+    searched: bool
+    generations: Annotated[tuple[Generation, ...], Field(min_length=1)]
