@@ -1,0 +1,21 @@
+"""Reading YAML, JSON and CSV with line numbers and limits; writing whole files or nothing."""
+
+from planner.files.csv_file import CsvRow, read_csv
+from planner.files.disk import digest, write_bytes, write_text
+from planner.files.document import Document, KeyPath, dotted
+from planner.files.json_file import read_json
+from planner.files.yaml_file import parse_yaml, read_yaml
+
+__all__ = [
+    "CsvRow",
+    "Document",
+    "KeyPath",
+    "digest",
+    "dotted",
+    "parse_yaml",
+    "read_csv",
+    "read_json",
+    "read_yaml",
+    "write_bytes",
+    "write_text",
+]

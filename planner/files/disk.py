@@ -1,0 +1,102 @@
+"""Bytes from and to the disk: size limits on the way in, whole files or nothing on the way out."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import secrets
+from pathlib import Path
+
+from planner.errors import Fault, InputError
+
+
+def read_text(path: Path, limit: int) -> str:
+    """Return a file's text; a byte-order mark is dropped.
+
+    Args:
+        path: The file; a pipe is read like a file.
+        limit: Most bytes accepted [B]; no more than that is ever read.
+
+    Raises:
+        InputError: Missing, a folder, unreadable, too large, binary, not UTF-8, or empty.
+    """
+    source = str(path)
+    try:
+        with path.open("rb") as handle:
+            raw = handle.read(limit + 1)
+    except FileNotFoundError:
+        raise InputError(source, ["no such file; check the path"]) from None
+    except IsADirectoryError:
+        raise InputError(source, ["a folder, not a file; name the file in it"]) from None
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        raise InputError(source, [f"cannot be read ({reason}); check path and rights"]) from None
+    if len(raw) > limit:
+        raise InputError(source, [too_large(limit)])
+    if raw.startswith((b"\xff\xfe", b"\xfe\xff")):
+        raise InputError(source, ["UTF-16 text; save it as UTF-8"])
+    if b"\0" in raw:
+        raise InputError(source, ["a binary file, not text; name a text file"])
+    try:
+        text = raw.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = raw.count(b"\n", 0, error.start) + 1
+        raise InputError(
+            source, [Fault(f"line {line}", "", "not UTF-8; save it as UTF-8")]
+        ) from None
+    if not text.strip():
+        raise InputError(source, ["the file is empty; write its content first"])
+    return text
+
+
+def too_large(limit: int) -> str:
+    """Return the message for a file of more than `limit` bytes."""
+    return f"larger than {limit // 1_000_000} MB; is it the right file?"
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write text as UTF-8, whole or not at all; see :func:`write_bytes`."""
+    write_bytes(path, text.encode("utf-8"))
+
+
+def write_bytes(path: Path, data: bytes) -> None:
+    """Write a file whole or not at all: a reader sees the old content or the new.
+
+    Devices and pipes (``/dev/stdout``) are written to directly.
+
+    Raises:
+        InputError: The file cannot be written; what was there before is unchanged.
+    """
+    try:
+        target = path.resolve()
+        if target.exists() and not target.is_file():
+            target.write_bytes(data)
+            return
+        _replace(target, data)
+    except OSError as error:
+        reason = error.strerror or str(error)
+        message = f"cannot be written ({reason}); name a file in a folder you may write to"
+        raise InputError(str(path), [message]) from None
+
+
+def digest(*parts: bytes | str) -> str:
+    """Return the SHA-256 of the parts, in order; ("ab", "c") and ("a", "bc") differ."""
+    total = hashlib.sha256()
+    for part in parts:
+        data = part.encode("utf-8") if isinstance(part, str) else part
+        total.update(len(data).to_bytes(8, "big"))
+        total.update(data)
+    return total.hexdigest()
+
+
+def _replace(target: Path, data: bytes) -> None:
+    draft = target.with_name(f".{target.name[:80]}.{secrets.token_hex(6)}.tmp")
+    try:
+        with draft.open("xb") as handle:
+            handle.write(data)
+            handle.flush()
+            os.fsync(handle.fileno())
+        draft.replace(target)
+    except BaseException:
+        draft.unlink(missing_ok=True)
+        raise

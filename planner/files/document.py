@@ -1,0 +1,53 @@
+"""What a read file is: its content, and the line of each part of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from planner.errors import Fault
+
+KeyPath = tuple[str | int, ...]
+
+DEPTH = 64
+"""Levels of nesting that a file may have."""
+
+TOO_DEEP = f"nested deeper than {DEPTH} levels; flatten it"
+
+
+def dotted(path: KeyPath) -> str:
+    """Return a key path as people write it: ``traffic.classes[0].share``."""
+    text = ""
+    for part in path:
+        if isinstance(part, int):
+            text += f"[{part}]"
+        else:
+            word = part if part.isprintable() and len(part) <= 80 else ascii(part[:80])
+            text += f".{word}" if text else word
+    return text
+
+
+@dataclass(frozen=True)
+class Document:
+    """A file's content and where each part of it stands.
+
+    Attributes:
+        source: Name of the file, for messages.
+        data: Mappings as dict with text keys, lists as tuples, scalars as Python values.
+        lines: Line (from 1) of each key path.
+    """
+
+    source: str
+    data: object
+    lines: Mapping[KeyPath, int]
+
+    def line(self, path: KeyPath) -> int:
+        """Return the line of a key path, or of its nearest parent that has one; 1 at worst."""
+        for end in range(len(path), 0, -1):
+            if path[:end] in self.lines:
+                return self.lines[path[:end]]
+        return self.lines.get((), 1)
+
+    def fault(self, path: KeyPath, message: str) -> Fault:
+        """Return a fault that names the line and the dotted key of `path`."""
+        return Fault(f"line {self.line(path)}", dotted(path), message)

@@ -1,0 +1,258 @@
+"""A read file -> a spec, or every fault of the file in plain words with line, key and repair."""
+
+from __future__ import annotations
+
+import datetime
+import re
+import types
+from collections.abc import Callable, Iterator, Mapping
+from typing import Annotated, Any, TypeVar, Union, get_args, get_origin
+
+from pydantic import BaseModel, ValidationError
+
+from planner.errors import InputError, suggestion
+from planner.files import Document, KeyPath, dotted
+
+_MISSING = "missing; add it"
+
+Loaded = TypeVar("Loaded", bound=BaseModel)
+
+
+class KeyFaultsError(ValueError):
+    """What a validator raises to name the keys at fault below its own place."""
+
+    def __init__(self, *faults: tuple[str, str]) -> None:
+        """Args: faults: (key, message) pairs; the key may be empty."""
+        self.faults = faults
+        super().__init__("; ".join(f"{key}: {text}" if key else text for key, text in faults))
+
+
+def load(document: Document, spec: type[Loaded]) -> Loaded:
+    """Return the document as a spec.
+
+    Args:
+        document: What :mod:`planner.files` read.
+        spec: The spec class of the file.
+
+    Raises:
+        InputError: Every fault of the document, in the order of its lines.
+    """
+    try:
+        return spec.model_validate(document.data)
+    except ValidationError as error:
+        faults = _faults(document, spec, error)
+        faults.sort(key=lambda fault: document.line(fault[0]))
+        raise InputError(document.source, [document.fault(*fault) for fault in faults]) from None
+
+
+_Problem = dict[str, Any]
+
+
+def _faults(
+    document: Document, spec: type[BaseModel], error: ValidationError
+) -> list[tuple[KeyPath, str]]:
+    """Return the (key path, message) pairs of an error, without mere consequences."""
+    found: dict[KeyPath, list[_Problem]] = {}
+    for detail in error.errors(include_url=False):
+        # A list is also called too short when its entries are at fault themselves.
+        if detail["type"] == "too_short" and len(detail["input"]) >= detail["ctx"]["min_length"]:
+            continue
+        found.setdefault(_data_path(document.data, detail), []).append(dict(detail))
+    faults = [
+        fault for path, problems in found.items() for fault in _messages(spec, path, problems)
+    ]
+    misspelt = {
+        (*path[:-1], match.group(1))
+        for path, message in faults
+        if (match := re.match(r"unknown key; did you mean '(.*)'", message))
+    }
+    return [fault for fault in faults if fault[1] != _MISSING or fault[0] not in misspelt]
+
+
+def _data_path(data: object, detail: Mapping[str, Any]) -> KeyPath:
+    """Return the key path in the file; pydantic's own also names branches of unions."""
+    location = detail["loc"]
+    path: list[str | int] = []
+    for position, part in enumerate(location):
+        last = position == len(location) - 1
+        if isinstance(data, dict) and (part in data or (last and detail["type"] == "missing")):
+            path.append(part)
+            data = data.get(part)
+        elif isinstance(data, tuple) and isinstance(part, int) and part < len(data):
+            path.append(part)
+            data = data[part]
+    return tuple(path)
+
+
+def _messages(
+    spec: type[BaseModel], path: KeyPath, problems: list[_Problem]
+) -> Iterator[tuple[KeyPath, str]]:
+    literals = [problem for problem in problems if problem["type"] == "literal_error"]
+    if literals and len(literals) == len(problems):
+        expected = ", ".join(problem["ctx"]["expected"] for problem in literals)
+        problems = [literals[0] | {"ctx": {"expected": expected}}]
+    for problem in problems:
+        context = problem.get("ctx", {})
+        if isinstance(context.get("error"), KeyFaultsError):
+            for key, message in context["error"].faults:
+                yield (*path, *(key.split(".") if key else ())), message
+        elif problem["type"] == "extra_forbidden":
+            yield path, _unknown_key(spec, path)
+        elif problem["type"] == "union_tag_invalid":
+            key = context["discriminator"].strip("'")
+            yield (*path, key), _not_one_of(context["tag"], context["expected_tags"])
+        elif problem["type"] == "union_tag_not_found":
+            key = context["discriminator"].strip("'")
+            yield (*path, key), _MISSING
+        else:
+            yield path, _message(problem, context)
+
+
+def _message(problem: _Problem, context: Mapping[str, Any]) -> str:
+    kind, value = problem["type"], problem["input"]
+    if value is None and kind.endswith("_type"):
+        return "has no value; give one, or remove the key"
+    if kind in _WORDED:
+        return _WORDED[kind](value, context)
+    if kind.endswith("_type") or kind in _WANTED:
+        wanted = _WANTED.get(kind.removesuffix("_type"), _WANTED.get(kind, "another value"))
+        return f"{_shown(value)} is not {wanted}{_unit_hint(kind, value)}"
+    return str(problem["msg"])
+
+
+def _shown(value: object) -> str:
+    """Return a value as the file writes it, short enough for one line."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, Mapping):
+        return "a block of keys"
+    if isinstance(value, tuple | list):
+        return "a list"
+    if isinstance(value, datetime.date):
+        return value.isoformat()
+    if isinstance(value, float) and value.is_integer() and abs(value) < 1e15:
+        return f"{value:.0f}"
+    text = repr(value) if not isinstance(value, str) or value.isprintable() else ascii(value)
+    return text if len(text) <= 60 else f"{text[:56]}...{text[-1]}"
+
+
+def _unit_hint(kind: str, value: object) -> str:
+    number = isinstance(value, str) and re.match(r"\s*[-+~<>=$€]*\s*\.?[0-9]", value)
+    if kind in {"float_type", "int_type"} and number:
+        return "; write the bare number, its unit is in the key"
+    return ""
+
+
+def _not_one_of(value: object, expected: str) -> str:
+    known = re.findall(r"'([^']*)'", expected) or [expected]
+    near = suggestion(value, known) if isinstance(value, str) else ""
+    names = ", ".join(name or "(empty)" for name in dict.fromkeys(known))
+    return f"{_shown(value)} is not one of {names}{near}"
+
+
+def _length(value: object, context: Mapping[str, Any]) -> str:
+    low, high = context.get("min_length"), context.get("max_length")
+    things = "characters" if isinstance(value, str) else "entries"
+    size = context.get("actual_length")
+    held = len(value) if isinstance(value, str) else size
+    if low == 1 and not held:
+        return "must not be empty; give a value"
+    bound = f"at least {low}" if low is not None else f"at most {high}"
+    return f"has {held} {things}; give {bound}"
+
+
+_WORDED: Mapping[str, Callable[[Any, Mapping[str, Any]], str]] = {
+    "missing": lambda _value, _context: _MISSING,
+    "greater_than": lambda value, context: f"{_shown(value)} must be above {context['gt']:g}",
+    "greater_than_equal": lambda value, context: (
+        f"{_shown(value)} must be at least {context['ge']:g}"
+    ),
+    "less_than": lambda value, context: f"{_shown(value)} must be below {context['lt']:g}",
+    "less_than_equal": lambda value, context: f"{_shown(value)} must be at most {context['le']:g}",
+    "literal_error": lambda value, context: _not_one_of(value, context["expected"]),
+    "value_error": lambda _value, context: str(context["error"]),
+    "assertion_error": lambda _value, context: str(context["error"]),
+    "finite_number": lambda _value, _context: "not a finite number; give a number",
+    "string_too_short": _length,
+    "string_too_long": _length,
+    "too_short": _length,
+    "too_long": _length,
+    "string_pattern_mismatch": lambda value, context: (
+        f"{_shown(value)} does not have the form {context['pattern']}"
+    ),
+}
+_WANTED: Mapping[str, str] = {
+    "string": "text; put it in quotes",
+    "int": "a whole number",
+    "int_from_float": "a whole number",
+    "float": "a number",
+    "bool": "true or false",
+    "date": "a date; write YYYY-MM-DD",
+    "tuple": "a list; write [a, b]",
+    "dict": "a block of keys; write `key: value` lines",
+    "model": "a block of keys; write `key: value` lines",
+    "model_attributes": "a block of keys; write `key: value` lines",
+}
+
+
+def _unknown_key(spec: type[BaseModel], path: KeyPath) -> str:
+    key = str(path[-1])
+    known = [name for model in _models_at(spec, path[:-1]) for name in _keys(model)]
+    elsewhere = next((place for place in _places(spec, key) if place != path[:-1]), None)
+    near = suggestion(key, known)
+    if near or not known:
+        return f"unknown key{near or '; remove it'}"
+    if elsewhere is not None:
+        place = f"under `{dotted(elsewhere)}`" if elsewhere else "at the top level"
+        return f"unknown key here; it belongs {place}"
+    return f"unknown key; remove it, or use one of {', '.join(dict.fromkeys(known))}"
+
+
+def _keys(model: type[BaseModel]) -> dict[str, Any]:
+    """Return the keys that a model reads, with their types."""
+    return {field.alias or name: field.annotation for name, field in model.model_fields.items()}
+
+
+def _models_at(spec: type[BaseModel], path: KeyPath) -> list[type[BaseModel]]:
+    """Return the models that may stand at a key path."""
+    forms: list[Any] = [spec]
+    for part in path:
+        forms = [inner for form in forms for inner in _inside(form, part)]
+    return [form for form in forms if _is_model(form)]
+
+
+def _inside(form: Any, part: str | int) -> list[Any]:
+    """Return the types that may stand one step inside a type."""
+    if _is_model(form):
+        return _branches(_keys(form).get(str(part)))
+    origin, args = get_origin(form), get_args(form)
+    if origin is tuple and isinstance(part, int):
+        return _branches(args[0])
+    if origin is dict:
+        return _branches(args[1])
+    return []
+
+
+def _branches(form: Any) -> list[Any]:
+    """Return the alternatives of a type, without annotations."""
+    origin = get_origin(form)
+    if origin is Annotated:
+        return _branches(get_args(form)[0])
+    if origin in (Union, types.UnionType):
+        return [branch for arg in get_args(form) for branch in _branches(arg)]
+    return [form]
+
+
+def _is_model(form: Any) -> bool:
+    return isinstance(form, type) and issubclass(form, BaseModel)
+
+
+def _places(spec: type[BaseModel], key: str, path: tuple[str, ...] = ()) -> Iterator[KeyPath]:
+    """Yield where in the spec, blocks within blocks, a key of that name is known."""
+    keys = _keys(spec)
+    if key in keys:
+        yield path
+    for name, form in keys.items():
+        for branch in _branches(form):
+            if _is_model(branch) and len(path) < 4:
+                yield from _places(branch, key, (*path, name))
