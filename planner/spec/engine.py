@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from planner.spec.accelerator import Vendor
-from planner.spec.base import Count, Name, NonNegative, Share, Spec
+from planner.spec.base import Count, Name, NonNegative, Share, Spec, Text
 
 
 class MemoryRule(Spec):
@@ -23,7 +23,7 @@ class MemoryRule(Spec):
     fraction: Share
     fraction_of: Literal["total", "free-after-weights"] = "total"
     reserve_gib: NonNegative
-    source: Name
+    source: Text
 
 
 class Generation(Spec):
@@ -40,7 +40,9 @@ class Generation(Spec):
         kv_reservation: ``full-length`` (prompt + all output) or ``on-demand``.
         block_tokens: KV block size [tokens].
         max_num_seqs, token_budget: Defaults.
-        weights, kv, speculation: Format and method ids by vendor.
+        weights, kv, speculation: Format and method ids by vendor; the others are unsupported.
+        weight_only_fallback: Weight formats that it runs weight-only (BF16 arithmetic) on
+            accelerators of that vendor that lack the format's own arithmetic.
     """
 
     id: Name
@@ -56,12 +58,13 @@ class Generation(Spec):
     max_num_seqs: Count
     token_budget: Count
     weights: dict[Vendor, tuple[Name, ...]]
+    weight_only_fallback: dict[Vendor, tuple[Name, ...]] = Field(default_factory=dict)
     kv: dict[Vendor, tuple[Name, ...]]
-    speculation: dict[Vendor, tuple[Name, ...]] = {}
+    speculation: dict[Vendor, tuple[Name, ...]] = Field(default_factory=dict)
     pipeline_parallel: bool = True
     attention_data_parallel: bool = True
-    flags: dict[Name, str] = {}
-    source: Name
+    flags: dict[Name, str] = Field(default_factory=dict)
+    source: Text
 
 
 class Engine(Spec):

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from planner.spec.base import Name, NonNegative, Share, Spec
+from planner.spec.base import Name, NonNegative, Share, Spec, Text
 
 AcceptanceTask = Literal["chat", "coding", "math", "rag", "summarization", "any"]
 Availability = Literal["always", "mtp-layers", "public-head", "asked"]
@@ -17,7 +17,8 @@ class Acceptance(Spec):
 
     Attributes:
         task: Acceptance task; chat -> chat, code -> coding, reasoning -> math.
-        tier: For methods with several tiers: ``multi-step`` or ``single-module`` (mtp).
+        tier: For methods with several tiers: ``multi-step`` or ``single-module`` (mtp), ``weak``
+            (an eagle3 head that fits badly); empty = the usual one.
         c1, d: Default; d = 1 is the textbook constant alpha.
         c1_low, c1_high: Range of the evidence.
         grade: good, fair, thin.
@@ -31,7 +32,7 @@ class Acceptance(Spec):
     c1_low: Share
     c1_high: Share
     grade: Literal["good", "fair", "thin"]
-    basis: Name
+    basis: Text
 
 
 class SpeculationMethod(Spec):
@@ -55,7 +56,7 @@ class SpeculationMethod(Spec):
     available: Availability
     max_draft_tokens: Annotated[int, Field(ge=1, le=16)]
     acceptance: Annotated[tuple[Acceptance, ...], Field(min_length=1)]
-    source: Name
+    source: Text
 
 
 class Speculation(Spec):
