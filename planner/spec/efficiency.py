@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from planner.spec.base import Name, NonNegative, Share, Spec
+from planner.spec.base import Name, Spec
 
 Evidence = Literal["validated", "wide", "unvalidated"]
 
@@ -29,10 +29,18 @@ class Fitted(Spec):
 
 
 class AcceleratorEntry(Spec):
-    """Values that replace the global ones on an accelerator, for some engine generations."""
+    """Values that replace the global ones on an accelerator.
+
+    Attributes:
+        accelerators: Accelerator ids.
+        generations: Engine generations it holds for; empty = all.
+        before: Only engine versions before this one, as a tuple of numbers; empty = all.
+        parameters: The values.
+    """
 
     accelerators: Annotated[tuple[Name, ...], Field(min_length=1)]
     generations: tuple[Name, ...] = ()
+    before: tuple[int, ...] = ()
     parameters: dict[Name, Fitted]
 
 
@@ -73,8 +81,3 @@ class Efficiency(Spec):
     errors: tuple[ErrorEntry, ...]
     default_errors: tuple[ErrorEntry, ...]
 
-
-__all__ = [
-    "AcceleratorEntry", "Efficiency", "ErrorEntry", "Evidence", "Fitted", "LinkEntry",
-    "NonNegative", "Share",
-]

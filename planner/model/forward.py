@@ -1,0 +1,190 @@
+"""Times of decode steps and prefills, from the parts in ``terms.py``."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from planner.model.arrays import Columns, Floats, Parameters
+from planner.model.terms import Terms
+
+
+@dataclass(frozen=True)
+class Pass(Columns):
+    """One forward pass: its time, and the part of it that grows with the tokens [s], (n,)."""
+
+    total: Floats
+    proportional: Floats
+
+
+@dataclass(frozen=True)
+class Prefill(Columns):
+    """A prompt's prefill [s], (n,).
+
+    Attributes:
+        alone: Time on an idle replica.
+        stall: Time it adds to the steps of the sequences that are decoding.
+    """
+
+    alone: Floats
+    stall: Floats
+
+
+def smooth_maximum(a: Floats, b: Floats) -> Floats:
+    """Return (a^4 + b^4)^(1/4): the larger of two times that overlap almost fully.
+
+    Source: fitted exponent, planner/model/README.md#smooth-maximum.
+    """
+    a2, b2 = a * a, b * b
+    result: Floats = np.sqrt(np.sqrt(a2 * a2 + b2 * b2))
+    return result
+
+
+def touched_experts(t: Terms, tokens: Floats) -> Floats:
+    """Share of the routed experts that `tokens` tokens a rank touch under uniform routing."""
+    result: Floats = -np.expm1(tokens * t.ranks * t.untouched)
+    return result
+
+
+def _expert_work(t: Terms, p: Parameters, tokens: Floats) -> Floats:
+    """Expert GEMM time: the grouped-GEMM penalty fades with the tokens each expert sees."""
+    seen = np.minimum(tokens * t.ranks, p.grouped_gemm_token_cap) * t.expert_load
+    fade = seen / (seen + p.grouped_gemm_half_tokens)
+    efficiency = p.grouped_gemm_efficiency + (1 - p.grouped_gemm_efficiency) * fade
+    return t.expert_work * tokens / efficiency
+
+
+def _gemms(t: Terms, p: Parameters, tokens: Floats) -> Pass:
+    attention = t.attention_work * tokens
+    dense = t.dense_work * tokens
+    expert = _expert_work(t, p, tokens)
+    read = touched_experts(t, tokens) * t.expert_read
+    total = (
+        smooth_maximum(t.attention_read, attention)
+        + smooth_maximum(t.dense_read, dense)
+        + smooth_maximum(read, expert)
+        + t.head_read
+    )
+    return Pass(total, attention + dense + expert)
+
+
+def _communication(t: Terms, tokens: Floats) -> Floats:
+    return t.collective + t.hop + (t.collective_token + t.hop_token) * tokens
+
+
+def _decode_core(t: Terms, sequences: Floats, tokens: Floats, context: Floats) -> Floats:
+    attended = np.minimum(context, t.top_k)
+    near = np.minimum(context, t.window)
+    read = sequences * (
+        attended * t.full_read + near * t.window_read + context * t.index_read + t.state_read
+    )
+    work = tokens * (attended * t.full_decode + near * t.window_decode)
+    return smooth_maximum(read, work)
+
+
+def _prefill_core(t: Terms, tokens: Floats, context: Floats) -> Floats:
+    attended = np.minimum(context, t.top_k)
+    near = np.minimum(context, t.window)
+    return tokens * (attended * t.full_prefill + near * t.window_prefill + t.state_prefill)
+
+
+def micro_batch(t: Terms, sequences: Floats) -> Floats:
+    """Sequences of one pipeline micro-batch: one micro-batch a stage is in flight."""
+    return np.maximum(sequences / t.stages, np.minimum(sequences, 1.0))
+
+
+def forward_decode(
+    t: Terms, p: Parameters, sequences: Floats, context: Floats, verified: Floats | float = 1.0
+) -> Floats:
+    """GPU time of a pass that extends `sequences` sequences, without launch overhead.
+
+    Args:
+        t: Parts of a pass, (n,).
+        p: Fitted values.
+        sequences: Decoding sequences per dp rank in this pass, (n,).
+        context: Mean context of a sequence [tokens], (n,).
+        verified: Tokens per sequence in the pass (draft tokens + 1 with speculation).
+
+    Returns:
+        Time [s], (n,). The KV cache is read once per sequence, whatever `verified` is.
+    """
+    tokens = sequences * verified
+    return (
+        _gemms(t, p, tokens).total
+        + _decode_core(t, sequences, tokens, context)
+        + _communication(t, tokens)
+    )
+
+
+def decode_step(t: Terms, p: Parameters, batch: Floats, context: Floats) -> Floats:
+    """Time between two tokens of a sequence in a batch that only decodes.
+
+    With pipeline stages the batch is split into one micro-batch per stage, and a token passes
+    all stages, each of which reads its weights for every micro-batch. With speculation the time
+    of a verification and its drafts is divided by the tokens it yields.
+
+    Args:
+        t: Parts of a pass, (n,).
+        p: Fitted values.
+        batch: Decoding sequences per dp rank, (n,).
+        context: Mean context of a sequence [tokens], (n,).
+
+    Returns:
+        Time per token [s], (n,).
+
+    Source:
+        planner/model/README.md#decode; speculation: arXiv:2211.17192 with a verify cost that
+        grows with the batch.
+    """
+    sequences = micro_batch(t, batch)
+    gpu = forward_decode(t, p, sequences, context, 1.0 + t.draft_tokens)
+    # The host works on the next step while the GPU runs, so it can at most double the step.
+    host = np.minimum(t.sequence * sequences, gpu)
+    step = gpu + host + t.launch
+    if not t.draft_tokens.any():
+        return step
+    draft = t.draft * (forward_decode(t, p, sequences, context) + t.launch) + t.draft_head
+    return (step + t.draft_tokens * draft) / t.accepted
+
+
+def prefill_pass(t: Terms, p: Parameters, tokens: Floats, context: Floats) -> Pass:
+    """A pass over `tokens` prompt tokens that attend to `context` tokens on average."""
+    gemms = _gemms(t, p, tokens)
+    rest = _prefill_core(t, tokens, context) + _communication(t, tokens)
+    proportional = gemms.proportional + rest
+    return Pass(gemms.total + rest, np.minimum(proportional, gemms.total + rest))
+
+
+def prefill(
+    t: Terms,
+    p: Parameters,
+    prompt: Floats,
+    cached: Floats | float = 0.0,
+    budget: Floats | float = np.inf,
+) -> Prefill:
+    """A prompt's prefill: alone, and as a stall of the sequences that are decoding.
+
+    Args:
+        t: Parts of a pass, (n,).
+        p: Fitted values.
+        prompt: Prompt length [tokens], (n,).
+        cached: Share of the prompt found in the prefix cache.
+        budget: Tokens of one step; a longer prompt takes several, each with the fixed cost.
+
+    Returns:
+        Times [s], (n,). FlashAttention: work grows with the square of the prompt, memory does not.
+
+    Source:
+        planner/model/README.md#prefill.
+    """
+    tokens = np.maximum(prompt * (1.0 - np.asarray(cached)), 1.0)
+    context = prompt * np.asarray(cached) + 0.5 * tokens
+    one = prefill_pass(t, p, tokens, context)
+    chunks = np.maximum(np.ceil(tokens / budget), 1.0)
+    fixed = one.total - one.proportional + t.eager
+    # Stages work on successive chunks at the same time; only the first chunk passes them in turn.
+    through = (1.0 + (chunks - 1.0) / t.stages) / chunks
+    alone = (one.proportional + chunks * fixed) * through
+    stall = (one.proportional + p.unshared_prefill * chunks * fixed) / t.stages
+    return Prefill(alone, stall)

@@ -1,0 +1,244 @@
+"""What one forward pass costs, split into the parts that do not depend on the batch.
+
+A pass over n tokens per attention-data-parallel rank is a sum of such parts times powers of n
+(``forward.py``). Computing the parts once a candidate makes every further step cheap.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from planner.model.arrays import Candidates, Columns, Floats, Parameters
+
+STATE_READ_BYTES = 8.0
+"""Bytes of a recurrent state element moved in a decode step: FP32, read and written."""
+STATE_FLOPS = 6.0
+"""Arithmetic per state element and prompt token of a recurrent layer [FLOP]."""
+ACTIVATION_BYTES = 2.0
+EXCHANGE_BYTES = 3.0
+"""Bytes per element of an expert exchange: dispatch in FP8 (1), combine in BF16 (2)."""
+
+
+@dataclass(frozen=True)
+class Terms(Columns):
+    """Times of the parts of a pass; row i is candidate i.
+
+    Attributes:
+        attention_read, dense_read, head_read: Reading each weight group once [s].
+        expert_read: Reading ALL routed experts once [s].
+        attention_work, dense_work: GEMM time per token [s].
+        expert_work: Expert GEMM time per token at full efficiency [s].
+        untouched: ln(1 - k/E): an expert stays untouched by n tokens with exp(n * untouched).
+        expert_load: Width-scaled tokens per expert and token of the pass [1].
+        ranks: dp ranks whose tokens meet at the experts.
+        full_read, window_read: Reading one token of one sequence's KV cache [s].
+        index_read: Reading the index of one context token [s].
+        state_read: Reading and writing a sequence's recurrent state [s].
+        full_decode, window_decode, full_prefill, window_prefill: Attention arithmetic per query
+            token and attended token [s].
+        state_prefill: Recurrent arithmetic per prompt token [s].
+        top_k, window: Limits of the attended tokens; infinity = none.
+        collective, collective_token: All-reduces and expert exchange: fixed, per token [s].
+        hop, hop_token: Handing activations to the next pipeline stages: fixed, per token [s].
+        stages: Pipeline stages.
+        launch: Launch and synchronisation of a decode step [s].
+        sequence: Host cost per running sequence [s].
+        eager: Eager launch overhead of a prefill pass [s].
+        draft, draft_head, draft_tokens: Share of a decode step per draft token; head reads of a
+            draft token [s]; draft tokens per verification.
+        accepted: Tokens that a verification yields on average, the bonus token included.
+    """
+
+    attention_read: Floats
+    dense_read: Floats
+    head_read: Floats
+    expert_read: Floats
+    attention_work: Floats
+    dense_work: Floats
+    expert_work: Floats
+    untouched: Floats
+    expert_load: Floats
+    ranks: Floats
+    full_read: Floats
+    window_read: Floats
+    index_read: Floats
+    state_read: Floats
+    full_decode: Floats
+    window_decode: Floats
+    full_prefill: Floats
+    window_prefill: Floats
+    state_prefill: Floats
+    top_k: Floats
+    window: Floats
+    collective: Floats
+    collective_token: Floats
+    hop: Floats
+    hop_token: Floats
+    stages: Floats
+    launch: Floats
+    sequence: Floats
+    eager: Floats
+    draft: Floats
+    draft_head: Floats
+    draft_tokens: Floats
+    accepted: Floats
+
+
+def terms(c: Candidates, p: Parameters) -> Terms:
+    """Return the parts of a forward pass of every candidate.
+
+    Args:
+        c: Candidates, (n,).
+        p: Fitted values of all candidates.
+
+    Returns:
+        Terms, (n,).
+
+    Source:
+        Roofline per weight group (S. Williams et al., Commun. ACM 52(4), 2009), our fit of public
+        serving measurements: planner/model/README.md.
+    """
+    parts: dict[str, Floats] = {}
+    parts |= _weights(c, p)
+    parts |= _core(c, p)
+    parts |= _collectives(c)
+    parts |= _overheads(c, p)
+    parts |= _speculation(c, parts["head_read"])
+    return Terms(**parts)
+
+
+def _weights(c: Candidates, p: Parameters) -> dict[str, Floats]:
+    m, w, layout = c.model, c.weights, c.layout
+    bandwidth = c.chip.bandwidth * c.engine.hbm
+    dense_bandwidth = bandwidth * np.where(w.weight_only_dense > 0, p.weight_only_dense_read, 1.0)
+    expert_bandwidth = bandwidth * np.where(
+        w.weight_only_experts > 0, p.weight_only_expert_read, 1.0
+    )
+    gemm = c.engine.gemm * np.where(w.block_scaled > 0, p.block_fp8_gemm, 1.0)
+    group = layout.tp * layout.dp
+    return {
+        "attention_read": m.attention_parameters
+        * w.attention_bytes
+        / (layout.tp * dense_bandwidth),
+        "dense_read": m.dense_parameters * w.dense_bytes / (layout.tp * dense_bandwidth),
+        "head_read": m.vocab * m.hidden * w.head_bytes / (layout.tp * bandwidth),
+        "expert_read": m.experts
+        * m.expert_parameters
+        * w.expert_bytes
+        / (group * expert_bandwidth),
+        "attention_work": 2 * m.attention_parameters / (layout.tp * w.attention_peak * gemm),
+        "dense_work": 2 * m.dense_parameters / (layout.tp * w.dense_peak * gemm),
+        "expert_work": 2
+        * m.active
+        * m.expert_parameters
+        * layout.dp
+        / (group * w.expert_peak * gemm),
+        "untouched": np.log1p(-np.minimum(m.active / m.experts, 0.999999)),
+        "expert_load": m.active
+        / m.experts
+        * np.minimum(m.expert_width / p.grouped_gemm_width, 1.0),
+        "ranks": layout.dp,
+    }
+
+
+def _core(c: Candidates, p: Parameters) -> dict[str, Floats]:
+    m, layout = c.model, c.layout
+    bandwidth = c.chip.bandwidth * c.engine.hbm * c.engine.kv_read
+    rate = layout.tp * c.chip.peak16 * p.attention_efficiency
+    full_shards = np.minimum(layout.tp, m.full_kv_heads)
+    window_shards = np.minimum(layout.tp, m.window_kv_heads)
+    return {
+        "full_read": m.full_kv * layout.kv_bytes / (full_shards * bandwidth),
+        "window_read": m.window_kv * layout.kv_bytes / (window_shards * bandwidth),
+        "index_read": m.index_bytes / bandwidth,
+        "state_read": STATE_READ_BYTES * m.state_elements / (layout.tp * bandwidth),
+        "full_decode": m.full_decode_flops / rate,
+        "window_decode": m.window_decode_flops / rate,
+        "full_prefill": m.full_prefill_flops / rate,
+        "window_prefill": m.window_prefill_flops / rate,
+        "state_prefill": STATE_FLOPS * m.state_elements / rate,
+        "top_k": np.where(m.top_k > 0, m.top_k, np.inf),
+        "window": np.where(m.window > 0, m.window, np.inf),
+    }
+
+
+def _collectives(c: Candidates) -> dict[str, Floats]:
+    """All-reduces (ring volume), expert exchange (to at most k ranks), pipeline hops.
+
+    Source: two all-reduces a layer, Megatron-LM, arXiv:1909.08053, section 3; ring volume
+    2 (t-1)/t, Patarasuk & Yuan, J. Parallel Distrib. Comput. 69(2), 2009.
+    """
+    m, layout = c.model, c.layout
+    tp, dp, pp = layout.tp, layout.dp, layout.pp
+    rate = c.chip.link * c.engine.link_share
+    wide = tp * dp > c.chip.gpus_per_node
+    exchange_rate = np.where(wide, np.minimum(rate, c.chip.internode), rate)
+    hop_rate = np.where(
+        tp * dp * pp > c.chip.gpus_per_node, np.minimum(rate, c.chip.internode), rate
+    )
+    split = tp > 1
+    spread = dp > 1
+    reduce_volume = 2 * ACTIVATION_BYTES * m.hidden * (tp - 1) / (tp * rate)
+    exchange_volume = EXCHANGE_BYTES * m.hidden * np.minimum(dp - 1, m.active) / exchange_rate
+    return {
+        "collective": np.where(split, 2 * m.layers * c.engine.link_latency, 0.0)
+        + np.where(spread, 2 * m.moe_layers * c.engine.link_latency, 0.0),
+        "collective_token": np.where(split, 2 * m.layers * reduce_volume, 0.0)
+        + np.where(spread, m.moe_layers * exchange_volume, 0.0),
+        "hop": (pp - 1) * c.engine.link_latency,
+        "hop_token": (pp - 1) * ACTIVATION_BYTES * m.hidden / hop_rate,
+        "stages": pp,
+    }
+
+
+def _overheads(c: Candidates, p: Parameters) -> dict[str, Floats]:
+    m, w, e = c.model, c.weights, c.engine
+    units = (
+        m.layers
+        + e.special_units * m.special_layers
+        + p.block_fp8_units * m.layers * w.block_scaled
+        + p.indexer_units * m.indexer_layers
+        + e.weight_only_units * m.moe_layers * w.weight_only_experts
+    )
+    return {
+        "launch": e.launch * units + e.step_constant,
+        "sequence": e.sequence,
+        "eager": e.prefill_layer * m.layers + e.prefill_special * m.special_layers,
+    }
+
+
+def _speculation(c: Candidates, head_read: Floats) -> dict[str, Floats]:
+    layout = c.layout
+    return {
+        "draft": layout.draft_layers / c.model.layers + layout.draft_share,
+        "draft_head": layout.draft_head * head_read,
+        "draft_tokens": layout.draft_tokens,
+        "accepted": accepted_tokens(layout.draft_tokens, layout.accept_first, layout.accept_decay),
+    }
+
+
+def accepted_tokens(draft_tokens: Floats, first: Floats, decay: Floats) -> Floats:
+    """Mean tokens of one verification, the bonus token included.
+
+    Args:
+        draft_tokens: Draft tokens g per verification, (n,).
+        first, decay: c1 and d of the conditional acceptance c_i = c1 * d^(i-1), (n,).
+
+    Returns:
+        1 + sum_{k<=g} prod_{i<=k} c_i, (n,). With d = 1 the textbook (1 - a^(g+1)) / (1 - a).
+
+    Source:
+        Leviathan et al., arXiv:2211.17192, eq. 1 (d = 1); decay fitted, planner/model/README.md.
+
+    >>> accepted_tokens(np.array([4.0]), np.array([0.8]), np.array([1.0])).round(2)
+    array([3.36])
+    """
+    total = np.ones_like(draft_tokens)
+    chance = np.ones_like(draft_tokens)
+    longest = int(draft_tokens.max(initial=0))
+    for position in range(1, longest + 1):
+        chance = chance * first * decay ** (position - 1)
+        total = total + np.where(position <= draft_tokens, chance, 0.0)
+    return total

@@ -1,0 +1,105 @@
+"""One deployment to score: a row of the CSV that ``plan score`` reads."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+Kind = Literal["closed_loop", "open_loop", "offline_batch", "prefill_only", "decode_only"]
+KIND_SYNONYMS = {"server_poisson": "open_loop"}
+COLUMN_SYNONYMS = {"engine_gen": "engine_generation"}
+
+Tokens = Annotated[float, Field(gt=0, le=1e8)]
+Degree = Annotated[int, Field(ge=1, le=4096)]
+Steps = Annotated[float, Field(ge=0, le=1e4)]
+
+
+class Point(BaseModel):
+    """A deployment and what is asked of it; blank cells take the defaults.
+
+    Attributes:
+        kind: closed_loop (default with concurrency), open_loop (with rate_per_s), offline_batch,
+            prefill_only, decode_only.
+        concurrency: Requests in flight over all replicas.
+        num_requests: Requests of the run; over concurrency = prompts per slot.
+        prompt_tokens, output_tokens: Nominal lengths.
+        length_factor: Lengths are uniform in [2f-1, 1] x nominal, so their mean is f x nominal.
+        max_num_seqs, token_budget: Per dp rank.
+        memory_fraction: Replaces the engine's default.
+        gpu_memory_gib: Memory of an unnamed accelerator, or as the driver reports it.
+        acceptance: Constant acceptance of a draft token (c1, with d = 1).
+    """
+
+    model_config = ConfigDict(frozen=True, extra="ignore", allow_inf_nan=False)
+
+    model: Annotated[str, Field(min_length=1)]
+    accelerator: str = ""
+    engine: str = "vllm"
+    engine_version: str = ""
+    engine_generation: str = ""
+    weights: str = ""
+    kv: str = "bf16"
+    tp: Degree = 1
+    pp: Degree = 1
+    dp: Degree = 1
+    ep: Degree = 1
+    kind: Kind | None = None
+    concurrency: Annotated[float, Field(gt=0)] | None = None
+    rate_per_s: Annotated[float, Field(gt=0)] | None = None
+    num_requests: Annotated[float, Field(gt=0)] | None = None
+    prompt_tokens: Tokens = 1024.0
+    output_tokens: Tokens = 256.0
+    length_factor: Annotated[float, Field(ge=0.5, le=1)] = 1.0
+    replicas: Degree = 1
+    max_num_seqs: Degree | None = None
+    token_budget: Degree | None = None
+    memory_fraction: Annotated[float, Field(gt=0, le=1)] | None = None
+    max_model_len: Annotated[int, Field(ge=1)] | None = None
+    gpu_memory_gib: Annotated[float, Field(gt=0)] | None = None
+    speculation: str = ""
+    draft_tokens: Annotated[int, Field(ge=0, le=16)] = 0
+    acceptance: Annotated[float, Field(ge=0, le=1)] | None = None
+    scheduler_poll_steps: Steps = 0.0
+    batch_wait_steps: Steps = 0.0
+
+    @model_validator(mode="after")
+    def _states_a_load(self) -> Self:
+        if self.accelerator == "" and self.gpu_memory_gib is None:
+            raise ValueError("accelerator: missing; name one, or give gpu_memory_gib")
+        needs = {
+            "open_loop": ("rate_per_s", self.rate_per_s),
+            "closed_loop": ("concurrency", self.concurrency),
+            "decode_only": ("concurrency", self.concurrency),
+            "offline_batch": ("num_requests", self.num_requests or self.concurrency),
+        }
+        if self.accelerator and self.mode in needs:
+            name, value = needs[self.mode]
+            if value is None:
+                raise ValueError(f"{name}: missing; {self.mode} needs it")
+        return self
+
+    @property
+    def mode(self) -> Kind:
+        """The kind, with its default."""
+        if self.kind is not None:
+            return self.kind
+        return "open_loop" if self.rate_per_s is not None else "closed_loop"
+
+
+def parse_point(values: Mapping[str, str]) -> Point:
+    """Return the point of a CSV row.
+
+    Args:
+        values: Cells by column name; blank = not given, unknown columns are ignored.
+
+    Raises:
+        ValueError: (pydantic's) with every fault of the row.
+    """
+    given = {
+        COLUMN_SYNONYMS.get(key, key): value.strip() for key, value in values.items() if value.strip()
+    }
+    if "kind" in given:
+        given["kind"] = KIND_SYNONYMS.get(given["kind"], given["kind"])
+    return Point.model_validate(given)
