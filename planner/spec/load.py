@@ -58,9 +58,8 @@ def _faults(
         if detail["type"] == "too_short" and len(detail["input"]) >= detail["ctx"]["min_length"]:
             continue
         found.setdefault(_data_path(document.data, detail), []).append(dict(detail))
-    faults = [
-        fault for path, problems in found.items() for fault in _messages(spec, path, problems)
-    ]
+    each = (fault for path, problems in found.items() for fault in _messages(spec, path, problems))
+    faults = list(dict.fromkeys(each))
     misspelt = {
         (*path[:-1], match.group(1))
         for path, message in faults
@@ -139,7 +138,7 @@ def _shown(value: object) -> str:
 def _unit_hint(kind: str, value: object) -> str:
     number = isinstance(value, str) and re.match(r"\s*[-+~<>=$€]*\s*\.?[0-9]", value)
     if kind in {"float_type", "int_type"} and number:
-        return "; write the bare number, its unit is in the key"
+        return "; write the bare number, without unit or separators"
     return ""
 
 
@@ -153,12 +152,11 @@ def _not_one_of(value: object, expected: str) -> str:
 def _length(value: object, context: Mapping[str, Any]) -> str:
     low, high = context.get("min_length"), context.get("max_length")
     things = "characters" if isinstance(value, str) else "entries"
-    size = context.get("actual_length")
-    held = len(value) if isinstance(value, str) else size
+    held = len(value) if isinstance(value, str) else context.get("actual_length")
     if low == 1 and not held:
         return "must not be empty; give a value"
     bound = f"at least {low}" if low is not None else f"at most {high}"
-    return f"has {held} {things}; give {bound}"
+    return f"holds {held}; give {bound} {things}"
 
 
 _WORDED: Mapping[str, Callable[[Any, Mapping[str, Any]], str]] = {
