@@ -31,8 +31,6 @@ GLOBAL = {
 }
 """Field of Parameters -> key of ``efficiency.yaml``."""
 
-NEUTRAL = "neutral"
-
 
 @dataclass(frozen=True)
 class Stack:
@@ -49,9 +47,7 @@ class Stack:
 
 def global_parameters(efficiency: Efficiency) -> Parameters:
     """Return the values that hold for every candidate."""
-    return Parameters(
-        **{field: efficiency.parameters[key].value for field, key in GLOBAL.items()}
-    )
+    return Parameters(**{field: efficiency.parameters[key].value for field, key in GLOBAL.items()})
 
 
 def _values(entries: Mapping[str, Fitted]) -> dict[str, float]:
@@ -63,7 +59,7 @@ def stack_values(
 ) -> dict[str, float]:
     """Return all values of a stack by their key in ``efficiency.yaml``; later tables win."""
     values = _values(efficiency.parameters)
-    values |= _values(efficiency.generations[NEUTRAL])
+    values |= _values(efficiency.neutral)
     values |= _values(efficiency.generations[stack.generation.id])
     names = {accelerator.id, accelerator.borrow or accelerator.id}
     for entry in efficiency.accelerators:

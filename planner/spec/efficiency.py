@@ -72,9 +72,20 @@ class ErrorEntry(Spec):
 
 
 class Efficiency(Spec):
-    """``hardware_catalog/efficiency.yaml``."""
+    """``hardware_catalog/efficiency.yaml``.
+
+    Attributes:
+        parameters: Global values.
+        neutral: What generations take where they say nothing.
+        generations: Values by engine generation; they win over the global ones.
+        accelerators: Values by accelerator; they win over both.
+        links: By link kind.
+        errors: Measured / predicted, where measured.
+        default_errors: One entry a metric for everything else.
+    """
 
     parameters: dict[Name, Fitted]
+    neutral: dict[Name, Fitted]
     generations: dict[Name, dict[Name, Fitted]]
     accelerators: tuple[AcceleratorEntry, ...]
     links: dict[Name, LinkEntry]
