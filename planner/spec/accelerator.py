@@ -17,7 +17,7 @@ class Link(Spec):
 
     Attributes:
         kind: Link class, a key of ``efficiency.yaml`` ``links``.
-        gb_per_s: One direction, per GPU [1e9 B/s].
+        gb_per_s: One direction, per GPU; ``mesh``: per pair of GPUs [1e9 B/s].
         domain_gpus: GPUs that reach each other over it; 1 = none.
         peer_to_peer: Whether GPUs reach each other without the host's memory.
     """
@@ -42,6 +42,7 @@ class Accelerator(Spec):
         peak_tflops: DENSE peak by weight-format id [1e12 FLOP/s; int8: 1e12 OP/s]. A format
             is native exactly if it has an entry.
         link: Scale-up link inside a server; None = PCIe only.
+        bridge: Link that some servers add (an NVLink bridge); used where the offer names it.
         pcie_gb_per_s: PCIe, one direction [1e9 B/s].
         internode_gb_per_s: Network per GPU between servers [1e9 B/s].
         tdp_w: Board power limit [W].
@@ -58,6 +59,7 @@ class Accelerator(Spec):
     memory_bandwidth_gb_per_s: Positive
     peak_tflops: Annotated[dict[Name, Positive], Field(min_length=1)]
     link: Link | None = None
+    bridge: Link | None = None
     pcie_gb_per_s: Positive | None = None
     internode_gb_per_s: Positive | None = None
     tdp_w: Positive | None = None
@@ -65,13 +67,24 @@ class Accelerator(Spec):
     notes: str = ""
     sources: Annotated[tuple[Source, ...], Field(min_length=1)]
 
+    def links(self) -> dict[str, Link]:
+        """Return the links an offer may name, by kind."""
+        return {link.kind: link for link in (self.bridge, self.link) if link is not None}
+
     @model_validator(mode="after")
     def _every_number_has_a_source(self) -> Self:
         named = {key for source in self.sources for key in source.keys}
         numbers = [
             key
-            for key in ("memory_gib", "memory_bandwidth_gb_per_s", "link", "pcie_gb_per_s",
-                        "internode_gb_per_s", "tdp_w")
+            for key in (
+                "memory_gib",
+                "memory_bandwidth_gb_per_s",
+                "link",
+                "bridge",
+                "pcie_gb_per_s",
+                "internode_gb_per_s",
+                "tdp_w",
+            )
             if getattr(self, key) is not None
         ]
         numbers += [f"peak_tflops.{key}" for key in self.peak_tflops]

@@ -10,12 +10,14 @@ from pydantic import Field, model_validator
 from planner.spec.accelerator import LinkKind
 from planner.spec.base import Count, Name, NonNegative, Positive, Share, Spec
 
-Term = Literal["on_demand", "spot", "reserved_1y", "reserved_3y", "owned"]
+Term = Literal["on_demand", "spot", "reserved_1y", "reserved_3y", "prepaid", "owned"]
 Flag = Literal["", "suspect", "stale", "estimate", "partial", "small-host", "fractional"]
 
 
 class Offer(Spec):
     """One price: (provider, instance type, region, term) is its key.
+
+    Term ``prepaid`` is a block of hours or weeks paid at the start (AWS Capacity Blocks).
 
     Attributes:
         accelerator, gpus: What an instance holds.
@@ -27,7 +29,9 @@ class Offer(Spec):
         valid_from, valid_to: Validity of the price, where stated.
         seen: When the price was seen: YYYY, YYYY-MM or YYYY-MM-DD.
         seen_basis: How that date is known.
-        flag, note: Why a row must not be used without asking; empty = clean.
+        flag: Why a row must not be used without asking; empty = clean. A ``fractional`` row
+            sells part of a GPU, so that its ``gpus`` of 1 is not a whole one.
+        note: What the flag and a reader need to know.
     """
 
     provider: Name
@@ -69,3 +73,19 @@ class Offer(Spec):
         if self.valid_from and self.valid_to and self.valid_to < self.valid_from:
             raise ValueError("valid_to is before valid_from; swap or mend them")
         return self
+
+
+class ExchangeRate(Spec):
+    """What one unit of a currency is worth [USD], when, and who says so."""
+
+    usd: Positive
+    date: datetime.date
+    source: Name
+
+
+class Currencies(Spec):
+    """``currencies.yaml``: rates by ISO 4217 code; USD is always known."""
+
+    rates: dict[Annotated[str, Field(pattern=r"^[A-Z]{3}$")], ExchangeRate] = Field(
+        default_factory=dict
+    )

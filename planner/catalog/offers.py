@@ -1,0 +1,211 @@
+"""Price rows -> offers: the catalog's own file, then price files laid over it by key."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from planner.catalog.lookup import Names
+from planner.errors import Fault, InputError, suggestion
+from planner.files import CsvRow, Document, KeyPath, read_csv
+from planner.spec.accelerator import Accelerator
+from planner.spec.load import load
+from planner.spec.offer import Offer
+
+KEY = ("provider", "instance_type", "region", "term")
+PRICES = ("list_price_per_hour", "contracted_price_per_hour")
+
+Key = tuple[str, ...]
+
+
+def _number(text: str) -> object:
+    # Python reads 1_000 as a number; a price list that holds it is damaged.
+    return text if "_" in text else float(text)
+
+
+def _whole(text: str) -> object:
+    value = _number(text)
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+_READ: Mapping[str, Callable[[str], object]] = {
+    **dict.fromkeys(("gpus", "minimum_instances"), _whole),
+    **dict.fromkeys(
+        ("internode_gb_per_s", "vcpus", "memory_gib", *PRICES, "upfront_share", "minimum_hours"),
+        _number,
+    ),
+    **dict.fromkeys(("valid_from", "valid_to"), datetime.date.fromisoformat),
+}
+
+
+@dataclass(frozen=True)
+class _Row:
+    """A price row before it is checked: its texts without the empty ones, and its place."""
+
+    source: str
+    line: int
+    values: dict[str, str]
+
+    @property
+    def key(self) -> Key:
+        return tuple(self.values.get(name, "").casefold() for name in KEY)
+
+    def fault(self, column: str, message: str) -> Fault:
+        return Fault(f"line {self.line}", column, message)
+
+
+def read_offers(
+    files: Sequence[Path], accelerators: Names[Accelerator], rates: Mapping[str, float]
+) -> tuple[Offer, ...]:
+    """Read offers, sorted by key.
+
+    Args:
+        files: The catalog's rows, then price files: a row with a known key replaces price and
+            whatever else it states; a new key adds an offer.
+        accelerators: What rows may name, by id or alias; offers hold the id.
+        rates: USD per unit of each currency that rows may use.
+
+    Raises:
+        InputError: Every fault of the first file that has any.
+    """
+    rows: dict[Key, _Row] = {}
+    for path in files:
+        rows |= _laid_over(rows, path) if rows else _keyed(path)
+        _refuse(path, _faults(rows, str(path), accelerators, rates))
+    return tuple(sorted((_offer(row, accelerators) for row in rows.values()), key=_order))
+
+
+def newest_seen(seen: Iterable[str]) -> str:
+    """Return the newest date as YYYY-MM-DD; a month or year counts from its first day."""
+    newest = max(seen, default="1970-01-01")
+    return newest + "-01-01"[len(newest) - 4 :]
+
+
+def _order(offer: Offer) -> tuple[str, ...]:
+    return offer.key
+
+
+def _keyed(path: Path) -> dict[Key, _Row]:
+    """Return the rows of a file by key; the header is checked, the values not yet."""
+    rows: dict[Key, _Row] = {}
+    faults: list[Fault] = []
+    read = read_csv(path)
+    if read:
+        faults += _header_faults(read[0])
+    for line in read:
+        values = {name: text for name, text in line.values.items() if text}
+        row = _Row(str(path), line.line, values)
+        first = rows.setdefault(row.key, row)
+        if first is not row:
+            message = f"same {', '.join(KEY)} as line {first.line}; keep one"
+            faults.append(row.fault("", message))
+    _refuse(path, faults)
+    return rows
+
+
+def _header_faults(first: CsvRow) -> list[Fault]:
+    known = Offer.model_fields
+    faults = [
+        Fault("line 1", name, f"unknown column{suggestion(name, known) or '; remove it'}")
+        for name in first.values
+        if name not in known
+    ]
+    faults += [
+        Fault("line 1", name, "this column is missing; add it")
+        for name in KEY
+        if name not in first.values
+    ]
+    return faults
+
+
+def _laid_over(rows: Mapping[Key, _Row], path: Path) -> dict[Key, _Row]:
+    """Return the rows of a price file, completed from the rows that they replace."""
+    as_of = newest_seen(row.values["seen"] for row in rows.values())
+    made: dict[Key, _Row] = {}
+    faults: list[Fault] = []
+    for key, row in _keyed(path).items():
+        under = rows.get(key)
+        if not any(name in row.values for name in PRICES):
+            faults.append(row.fault(PRICES[0], f"no price; give {' or '.join(PRICES)}"))
+        if under is None and not {"accelerator", "gpus"} <= row.values.keys():
+            message = f"no offer has this key; mend {', '.join(KEY)}, or add accelerator and gpus"
+            faults.append(row.fault("", message))
+        made[key] = _completed(row, under, path.name, as_of)
+    _refuse(path, faults)
+    return made
+
+
+def _completed(row: _Row, under: _Row | None, name: str, as_of: str) -> _Row:
+    """Return a row with what it does not state: the date and source are never the old price's."""
+    beneath = dict(under.values) if under else {}
+    list_source = beneath.get("source", "")
+    for column in ("contracted_price_per_hour", "valid_from", "valid_to", "flag", "note"):
+        beneath.pop(column, None)
+    keeps_list = under is not None and PRICES[0] not in row.values
+    beneath |= {
+        "seen": row.values.get("valid_from", as_of),
+        "seen_basis": "the price file states no date",
+        "source": f"{name}; list price: {list_source}"[:200] if keeps_list else name,
+    }
+    key_as_known = {column: beneath[column] for column in KEY if column in beneath}
+    return replace(row, values=beneath | row.values | key_as_known)
+
+
+def _faults(
+    rows: Mapping[Key, _Row],
+    source: str,
+    accelerators: Names[Accelerator],
+    rates: Mapping[str, float],
+) -> list[Fault]:
+    faults: list[Fault] = []
+    for row in rows.values():
+        if row.source == source:
+            faults += _row_faults(row, accelerators, rates)
+    return faults
+
+
+def _row_faults(
+    row: _Row, accelerators: Names[Accelerator], rates: Mapping[str, float]
+) -> list[Fault]:
+    faults: list[Fault] = []
+    name = row.values.get("accelerator", "")
+    accelerator = accelerators.get(name)
+    if name and accelerator is None:
+        faults.append(row.fault("accelerator", accelerators.unknown(name)))
+    link = row.values.get("link", "")
+    if accelerator and link and link not in accelerator.links():
+        kinds = ", ".join(accelerator.links())
+        message = f"{accelerator.id} has no '{link}' link; leave it empty, or use one of {kinds}"
+        faults.append(row.fault("link", message))
+    currency = row.values.get("currency", "USD")
+    if currency not in rates:
+        message = f"no rate for {currency}; add it to currencies.yaml, or give the price in USD"
+        faults.append(row.fault("currency", message))
+    try:
+        _offer(row, accelerators)
+    except InputError as error:
+        faults += error.faults
+    return faults
+
+
+def _offer(row: _Row, accelerators: Names[Accelerator]) -> Offer:
+    values = {column: _value(column, text) for column, text in row.values.items()}
+    accelerator = accelerators.get(row.values.get("accelerator", ""))
+    if accelerator is not None:
+        values["accelerator"] = accelerator.id
+    lines: dict[KeyPath, int] = {(): row.line}
+    return load(Document(row.source, values, lines), Offer)
+
+
+def _value(column: str, text: str) -> object:
+    try:
+        return _READ[column](text) if column in _READ else text
+    except ValueError:
+        return text
+
+
+def _refuse(path: Path, faults: list[Fault]) -> None:
+    if faults:
+        raise InputError(str(path), faults)
