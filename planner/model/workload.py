@@ -1,0 +1,230 @@
+"""Statistics of prompt and output lengths, computed once a plan and shared by all candidates."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from planner.model.arrays import Floats
+
+EDGES = np.array([0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.88, 0.92, 0.95, 0.965, 0.985, 1.0])
+"""Ranks between the nodes: finer where p95 and p99 lie."""
+POINTS = 16
+"""Gauss-Legendre points inside each node."""
+TAIL_POWER = 3
+"""The last node's points crowd towards rank 1 with this power, where quantile functions rise."""
+
+
+@dataclass(frozen=True)
+class Workload:
+    """What the open-loop model needs to know about lengths and arrivals.
+
+    A request decodes for d = output - 1 steps; its first token comes from its prefill. Nodes are
+    means over ranges of ranks, shape (nodes, 1), so that they broadcast against (n,) candidates.
+
+    Attributes:
+        prompt: Prompt length at nodes of the prompt's rank [tokens].
+        output: Output length at nodes of the output's rank [tokens].
+        prompt_at_output: Mean prompt length at nodes of the output's rank [tokens].
+        weight: Share of the requests in each node.
+        prompt_mean, prompt_square: E[p], E[p^2].
+        output_mean, output_square: E[o], E[o^2].
+        steps_mean, steps_square: E[d], E[d^2].
+        context: Mean context of a decoding sequence [tokens]: E[(p + d/2) d] / E[d].
+        context_end: Mean length at which a resident sequence ends, by residence:
+            E[(p + o) d] / E[d] [tokens].
+        context_cv2: Squared coefficient of variation of a decoding sequence's context.
+        steps_cv2: Squared coefficient of variation of d.
+        peakedness: Integral of (1 - F)^2 over d, divided by E[d]: how far bursts of arrivals
+            carry into the number in service.
+        burstiness: Squared coefficient of variation of the gaps between arrivals.
+        prefix_hit: Share of prompt tokens found in the prefix cache.
+    """
+
+    prompt: Floats
+    output: Floats
+    prompt_at_output: Floats
+    weight: Floats
+    prompt_mean: float
+    prompt_square: float
+    output_mean: float
+    output_square: float
+    steps_mean: float
+    steps_square: float
+    context: float
+    context_end: float
+    context_cv2: float
+    steps_cv2: float
+    peakedness: float
+    burstiness: float
+    prefix_hit: float
+
+
+def workload(
+    prompt: Callable[[float], float],
+    output: Callable[[float], float],
+    *,
+    burstiness: float = 1.0,
+    prefix_hit: float = 0.0,
+) -> Workload:
+    """Return the statistics of independent prompt and output lengths.
+
+    Args:
+        prompt: Quantile function, rank in (0, 1) -> length [tokens].
+        output: The same of the output.
+        burstiness: Squared coefficient of variation of the gaps between arrivals.
+        prefix_hit: Share of prompt tokens found in the prefix cache: not computed, but held.
+
+    Returns:
+        Statistics; integrals over the rank by Gauss-Legendre quadrature inside each node.
+    """
+    ranks, shares = _quadrature()
+    p = _lengths(prompt, ranks)
+    o = _lengths(output, ranks)
+    d = o - 1.0
+    p1, p2 = _mean(shares, p), _mean(shares, p * p)
+    d1, d2, d3 = (_mean(shares, d**k) for k in (1, 2, 3))
+    moments = _Moments(
+        p1=p1,
+        p2=p2,
+        d1=d1,
+        d2=d2,
+        d3=d3,
+        pd=p1 * d1,
+        ppd=p2 * d1,
+        pdd=p1 * d2,
+        o1=_mean(shares, o),
+        o2=_mean(shares, o * o),
+        # E[min of two draws] is the integral of (1 - F)^2.
+        smaller=_mean(shares, d * 2.0 * (1.0 - ranks)),
+    )
+    prompts, outputs = _node_means(shares, p), _node_means(shares, o)
+    nodes = (prompts, outputs, np.full_like(outputs, p1))
+    return _assemble(moments, nodes, burstiness, prefix_hit)
+
+
+def workload_from_samples(
+    prompt: Floats, output: Floats, *, burstiness: float = 1.0, prefix_hit: float = 0.0
+) -> Workload:
+    """Return the statistics of sampled lengths; row i of both arrays is one request.
+
+    Args:
+        prompt: Lengths [tokens], (requests,); their correlation with the outputs is kept.
+        output: Lengths [tokens], (requests,).
+        burstiness: As in ``workload``.
+        prefix_hit: As in ``workload``.
+
+    Returns:
+        Statistics.
+    """
+    p = np.maximum(np.asarray(prompt, dtype=np.float64), 1.0)
+    o = np.maximum(np.asarray(output, dtype=np.float64), 1.0)
+    d = o - 1.0
+    size = len(p)
+    falling = np.sort(d)[::-1]
+    # The k-th largest (from 0) of n is the smaller of 2k + 1 of the n^2 ordered pairs.
+    smaller = float((falling * (2.0 * np.arange(size) + 1.0)).sum()) / size**2
+    moments = _Moments(
+        p1=float(p.mean()),
+        p2=float((p * p).mean()),
+        d1=float(d.mean()),
+        d2=float((d * d).mean()),
+        d3=float((d**3).mean()),
+        pd=float((p * d).mean()),
+        ppd=float((p * p * d).mean()),
+        pdd=float((p * d * d).mean()),
+        o1=float(o.mean()),
+        o2=float((o * o).mean()),
+        smaller=smaller,
+    )
+    order = np.argsort(o, kind="stable")
+    nodes = (_rank_means(np.sort(p)), _rank_means(o[order]), _rank_means(p[order]))
+    return _assemble(moments, nodes, burstiness, prefix_hit)
+
+
+def constant(prompt: float, output: float) -> Workload:
+    """Return the statistics of requests that all have these lengths, with Poisson arrivals."""
+    return workload(lambda _: prompt, lambda _: output)
+
+
+@dataclass(frozen=True)
+class _Moments:
+    p1: float
+    p2: float
+    d1: float
+    d2: float
+    d3: float
+    pd: float
+    ppd: float
+    pdd: float
+    o1: float
+    o2: float
+    smaller: float
+
+
+def _assemble(
+    m: _Moments, nodes: tuple[Floats, Floats, Floats], burstiness: float, prefix_hit: float
+) -> Workload:
+    steps = max(m.d1, 1e-9)
+    context = (m.pd + m.d2 / 2.0) / steps if m.d1 > 0 else m.p1
+    end = (m.pd + m.d2 + m.d1) / steps if m.d1 > 0 else m.p1 + m.o1
+    square = (m.ppd + m.pdd + m.d3 / 3.0) / steps if m.d1 > 0 else context**2
+    prompt, output, at_output = (node[:, None] for node in nodes)
+    return Workload(
+        prompt=prompt,
+        output=output,
+        prompt_at_output=at_output,
+        weight=np.diff(EDGES)[:, None],
+        prompt_mean=m.p1,
+        prompt_square=m.p2,
+        output_mean=m.o1,
+        output_square=m.o2,
+        steps_mean=m.d1,
+        steps_square=m.d2,
+        context=context,
+        context_end=end,
+        context_cv2=max(square / context**2 - 1.0, 0.0),
+        steps_cv2=max(m.d2 / steps**2 - 1.0, 0.0) if m.d1 > 0 else 0.0,
+        peakedness=m.smaller / steps if m.d1 > 0 else 1.0,
+        burstiness=burstiness,
+        prefix_hit=prefix_hit,
+    )
+
+
+def _quadrature() -> tuple[Floats, Floats]:
+    """Ranks and their shares, (nodes, points)."""
+    x, share = np.polynomial.legendre.leggauss(POINTS)
+    inside, share = (x + 1.0) / 2.0, share / 2.0
+    low, width = EDGES[:-1, None], np.diff(EDGES)[:, None]
+    ranks = low + width * inside
+    shares = width * np.broadcast_to(share, ranks.shape)
+    rest = (1.0 - inside) ** TAIL_POWER
+    ranks[-1] = 1.0 - width[-1] * rest
+    shares = np.array(shares)
+    shares[-1] = width[-1] * share * TAIL_POWER * (1.0 - inside) ** (TAIL_POWER - 1)
+    return ranks, shares
+
+
+def _lengths(quantile: Callable[[float], float], ranks: Floats) -> Floats:
+    values = np.array([quantile(float(rank)) for rank in ranks.ravel()], dtype=np.float64)
+    return np.maximum(values.reshape(ranks.shape), 1.0)
+
+
+def _mean(shares: Floats, values: Floats) -> float:
+    return float((shares * values).sum())
+
+
+def _node_means(shares: Floats, values: Floats) -> Floats:
+    means: Floats = (shares * values).sum(axis=1) / shares.sum(axis=1)
+    return means
+
+
+def _rank_means(ordered: Floats) -> Floats:
+    """Means over the nodes' ranges of ranks; a sample that straddles an edge counts in part."""
+    size = len(ordered)
+    total = np.concatenate([[0.0], np.cumsum(ordered)])
+    at_edges = np.interp(EDGES * size, np.arange(size + 1.0), total)
+    means: Floats = np.diff(at_edges) / (np.diff(EDGES) * size)
+    return means
