@@ -31,7 +31,9 @@ def weights_fault(stack: Stack, accelerator: Accelerator, fmt: WeightFormat) -> 
     if fmt.id not in offered:
         return f"{stack.generation.id} has no {fmt.id} weights on {accelerator.vendor}"
     fallback = fmt.id in stack.generation.weight_only_fallback.get(accelerator.vendor, ())
-    if not (runs_natively(accelerator, fmt) or fmt.weight_only or fallback or fmt.id == BASE_FORMAT):
+    if not (
+        runs_natively(accelerator, fmt) or fmt.weight_only or fallback or fmt.id == BASE_FORMAT
+    ):
         return f"{accelerator.id} has no {fmt.id} matrix instructions, and no weight-only kernel"
     return ""
 

@@ -6,7 +6,7 @@ SI units throughout (s, B, B/s, FLOP, FLOP/s, tokens), float64, shape (n,); flag
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import dataclass, fields
 from typing import Any, Self
 
 import numpy as np
@@ -38,10 +38,10 @@ class Columns:
         """Return the rows of all parts, one after the other."""
         joined: dict[str, Any] = {}
         for field in fields(cls):
-            columns = [getattr(part, field.name) for part in parts]
+            columns: list[Any] = [getattr(part, field.name) for part in parts]
             first = columns[0]
             joined[field.name] = (
-                type(first).join(columns) if is_dataclass(first) else np.concatenate(columns)
+                first.join(columns) if isinstance(first, Columns) else np.concatenate(columns)
             )
         return cls(**joined)
 

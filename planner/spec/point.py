@@ -7,12 +7,16 @@ from typing import Annotated, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+from planner.files import Document
+from planner.spec.load import load
+
 Kind = Literal["closed_loop", "open_loop", "offline_batch", "prefill_only", "decode_only"]
 KIND_SYNONYMS = {"server_poisson": "open_loop"}
 COLUMN_SYNONYMS = {"engine_gen": "engine_generation"}
 
 Tokens = Annotated[float, Field(gt=0, le=1e8)]
 Degree = Annotated[int, Field(ge=1, le=4096)]
+TokenCount = Annotated[int, Field(ge=1, le=100_000_000)]
 Steps = Annotated[float, Field(ge=0, le=1e4)]
 
 
@@ -27,6 +31,7 @@ class Point(BaseModel):
         prompt_tokens, output_tokens: Nominal lengths.
         length_factor: Lengths are uniform in [2f-1, 1] x nominal, so their mean is f x nominal.
         max_num_seqs, token_budget: Per dp rank.
+        replicas: Copies of the model; default: n_gpus / (tp * pp * dp), else 1.
         memory_fraction: Replaces the engine's default.
         gpu_memory_gib: Memory of an unnamed accelerator, or as the driver reports it.
         acceptance: Constant acceptance of a draft token (c1, with d = 1).
@@ -52,9 +57,10 @@ class Point(BaseModel):
     prompt_tokens: Tokens = 1024.0
     output_tokens: Tokens = 256.0
     length_factor: Annotated[float, Field(ge=0.5, le=1)] = 1.0
-    replicas: Degree = 1
-    max_num_seqs: Degree | None = None
-    token_budget: Degree | None = None
+    replicas: Degree | None = None
+    n_gpus: Degree | None = None
+    max_num_seqs: TokenCount | None = None
+    token_budget: TokenCount | None = None
     memory_fraction: Annotated[float, Field(gt=0, le=1)] | None = None
     max_model_len: Annotated[int, Field(ge=1)] | None = None
     gpu_memory_gib: Annotated[float, Field(gt=0)] | None = None
@@ -81,6 +87,13 @@ class Point(BaseModel):
         return self
 
     @property
+    def copies(self) -> int:
+        """Replicas, with their default."""
+        if self.replicas is not None:
+            return self.replicas
+        return max((self.n_gpus or 1) // (self.tp * self.pp * self.dp), 1)
+
+    @property
     def mode(self) -> Kind:
         """The kind, with its default."""
         if self.kind is not None:
@@ -95,11 +108,13 @@ def parse_point(values: Mapping[str, str]) -> Point:
         values: Cells by column name; blank = not given, unknown columns are ignored.
 
     Raises:
-        ValueError: (pydantic's) with every fault of the row.
+        InputError: With every fault of the row.
     """
     given = {
-        COLUMN_SYNONYMS.get(key, key): value.strip() for key, value in values.items() if value.strip()
+        COLUMN_SYNONYMS.get(key, key): value.strip()
+        for key, value in values.items()
+        if value.strip()
     }
     if "kind" in given:
         given["kind"] = KIND_SYNONYMS.get(given["kind"], given["kind"])
-    return Point.model_validate(given)
+    return load(Document("point", given, {}), Point)
