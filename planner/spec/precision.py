@@ -122,3 +122,18 @@ class Precisions(Spec):
                 if fmt.quality and fmt.quality_source is None:
                     raise ValueError(f"{kind}: {fmt.id} has no quality_source; add it")
         return self
+
+    @model_validator(mode="after")
+    def _only_the_widest_format_may_lack_evidence(self) -> Self:
+        kinds: tuple[tuple[str, tuple[WeightFormat | KvFormat, ...]], ...] = (
+            ("weights", self.weights),
+            ("kv", self.kv),
+        )
+        for kind, formats in kinds:
+            widest = max(fmt.stored_bytes for fmt in formats)
+            for fmt in formats:
+                if fmt.stored_bytes < widest and not (fmt.quality or fmt.needs_opt_in):
+                    raise ValueError(
+                        f"{kind}: {fmt.id} has no quality cells; add them, or needs_opt_in: true"
+                    )
+        return self
