@@ -22,7 +22,7 @@ def dotted(path: KeyPath) -> str:
         if isinstance(part, int):
             text += f"[{part}]"
         else:
-            word = part if part.isprintable() and len(part) <= 80 else ascii(part[:80])
+            word = part if part and part.isprintable() and len(part) <= 80 else ascii(part[:80])
             text += f".{word}" if text else word
     return text
 

@@ -43,7 +43,7 @@ def read_json(path: Path) -> Document:
         raise InputError(source, ["holds a number that is too long; shorten it"]) from None
     lines = _JsonLines(text)
     document = Document(source, data, lines)
-    faults = [*(lines.repeated() if twice else ()), *_not_finite(document)]
+    faults = [*(lines.repeated() if twice else ()), *_not_finite(document, data)]
     if faults:
         raise InputError(source, faults)
     return document
@@ -59,16 +59,15 @@ def _with_tuples(value: Any, depth: int) -> Any:
     return tuple(_with_tuples(item, depth - 1) for item in value)
 
 
-def _not_finite(document: Document) -> Iterator[Fault]:
-    stack: list[tuple[KeyPath, object]] = [((), document.data)]
-    while stack:
-        path, value = stack.pop()
-        if isinstance(value, dict):
-            stack += [((*path, key), item) for key, item in value.items()]
-        elif isinstance(value, tuple):
-            stack += [((*path, index), item) for index, item in enumerate(value)]
-        elif isinstance(value, float) and not math.isfinite(value):
-            yield document.fault(path, "not a finite number; give a number")
+def _not_finite(document: Document, value: Any, path: KeyPath = ()) -> Iterator[Fault]:
+    if isinstance(value, dict):
+        for key, item in value.items():
+            yield from _not_finite(document, item, (*path, key))
+    elif isinstance(value, tuple):
+        for index, item in enumerate(value):
+            yield from _not_finite(document, item, (*path, index))
+    elif isinstance(value, float) and not math.isfinite(value):
+        yield document.fault(path, "not a finite number; give a number")
 
 
 class _JsonLines(Mapping[KeyPath, int]):

@@ -195,8 +195,12 @@ _WANTED: Mapping[str, str] = {
 
 def _unknown_key(spec: type[BaseModel], path: KeyPath) -> str:
     key = str(path[-1])
-    known = [name for model in _models_at(spec, path[:-1]) for name in _keys(model)]
-    elsewhere = next((place for place in _places(spec, key) if place != path[:-1]), None)
+    models = [_keys(model) for model in _models_at(spec, path[:-1])]
+    # A key that another branch of a union knows is of no use here.
+    known = [name for keys in models if key not in keys for name in keys]
+    here = tuple(part for part in path[:-1] if isinstance(part, str))
+    others = (place for place in _places(spec, key) if place != here)
+    elsewhere = min(others, key=len, default=None)
     near = suggestion(key, known)
     if near or not known:
         return f"unknown key{near or '; remove it'}"
@@ -251,6 +255,7 @@ def _places(spec: type[BaseModel], key: str, path: tuple[str, ...] = ()) -> Iter
     if key in keys:
         yield path
     for name, form in keys.items():
-        for branch in _branches(form):
+        branches = _branches(form)
+        for branch in [*branches, *(item for one in branches for item in _inside(one, 0))]:
             if _is_model(branch) and len(path) < 4:
                 yield from _places(branch, key, (*path, name))
