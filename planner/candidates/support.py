@@ -30,7 +30,8 @@ def weights_fault(stack: Stack, accelerator: Accelerator, fmt: WeightFormat) -> 
         return f"{stack.generation.id} does not run on {accelerator.vendor} accelerators"
     if fmt.id not in offered:
         return f"{stack.generation.id} has no {fmt.id} weights on {accelerator.vendor}"
-    fallback = fmt.id in stack.generation.weight_only_fallback.get(accelerator.vendor, ())
+    allowed = stack.generation.weight_only_fallback.get(accelerator.vendor, ())
+    fallback = fmt.weight_only_fallback and fmt.id in allowed
     if not (
         runs_natively(accelerator, fmt) or fmt.weight_only or fallback or fmt.id == BASE_FORMAT
     ):

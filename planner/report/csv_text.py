@@ -1,0 +1,89 @@
+"""The options of a plan as CSV: one row each, the picks named."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Callable
+
+from planner.spec.record import Latency, Option, PlanRecord
+
+Value = str | int | float | None
+Column = tuple[str, Callable[[Option], Value]]
+
+FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
+"""A spreadsheet takes a text cell that begins so for a formula."""
+
+
+def inert(value: Value) -> str:
+    """Return a cell that no spreadsheet evaluates; numbers stay numbers."""
+    if value is None:
+        return ""
+    if isinstance(value, str):
+        return f"'{value}" if value.startswith(FORMULA_STARTS) else value
+    return f"{value:.6g}" if isinstance(value, float) else str(value)
+
+
+def _latency(name: str) -> list[Column]:
+    def column(field: str) -> Callable[[Option], Value]:
+        def get(option: Option) -> Value:
+            latency: Latency | None = getattr(option, name)
+            return None if latency is None else float(getattr(latency, field))
+
+        return get
+
+    fields = ("p50_ms", "p95_ms", "p50_upper_ms", "p95_upper_ms")
+    return [(f"{name}_{field}", column(field)) for field in fields]
+
+
+def _plain(name: str) -> Column:
+    return (name, lambda option: getattr(option, name))
+
+
+def _money(name: str) -> Column:
+    return (name, lambda option: getattr(option.money, name))
+
+
+def _price(name: str) -> Column:
+    return (f"price_{name}", lambda option: getattr(option.money.price, name))
+
+
+COLUMNS: tuple[Column, ...] = (
+    _plain("id"),
+    *(_plain(name) for name in ("accelerator", "accelerator_name", "instances", "gpus")),
+    *(_plain(name) for name in ("provider", "region")),
+    *(_price(name) for name in ("instance_type", "term", "usd_per_instance_hour", "seen", "flag")),
+    *(_price(name) for name in ("source",)),
+    *(_money(name) for name in ("usd_per_hour", "usd_per_mtok_output", "usd_per_mtok_total")),
+    *(_money(name) for name in ("usd_per_mtok_full", "mean_utilization", "usd_per_job")),
+    *(_plain(name) for name in ("engine", "generation", "weights", "kv", "tp", "pp", "dp")),
+    *(_plain(name) for name in ("replicas", "spare_replicas", "max_num_seqs", "token_budget")),
+    *(_plain(name) for name in ("speculation", "draft_tokens")),
+    *_latency("ttft"),
+    *_latency("tpot"),
+    *_latency("e2e"),
+    *(_plain(name) for name in ("bound_tpot_ms", "utilization", "wait_probability")),
+    *(_plain(name) for name in ("rate_per_s", "output_tokens_per_s", "capacity_tokens_per_s")),
+    ("quality_loss_percent", lambda o: o.quality.median),
+    ("quality_loss_p90_percent", lambda o: o.quality.p90),
+    ("quality_grade", lambda o: o.quality.grade),
+    *(_plain(name) for name in ("power_w", "evidence")),
+    ("flags", lambda o: "; ".join(o.flags)),
+    ("binding_limit", lambda o: o.binding.limit),
+    ("binding_resource", lambda o: o.binding.resource),
+)
+
+
+def render(record: PlanRecord, *, width: int = 0, color: bool = False) -> str:
+    """Return CSV text: ``picks``, then COLUMNS; width and colour do not apply."""
+    del width, color
+    picks: dict[str, list[str]] = {}
+    for pick, identity in record.picks.items():
+        picks.setdefault(identity, []).append(pick)
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(["picks", *(name for name, _ in COLUMNS)])
+    for option in record.options:
+        chosen = "; ".join(picks.get(option.id, ()))
+        writer.writerow([chosen, *(inert(get(option)) for _, get in COLUMNS)])
+    return out.getvalue()

@@ -1,0 +1,211 @@
+"""A plan for a terminal: picks side by side, then the thinned front, then what to know."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable, Sequence
+
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from planner.report import words
+from planner.spec.record import Latency, Miss, Option, PlanRecord
+
+Line = tuple[str, Callable[[Option], str]]
+
+LABEL_WIDTH = 16
+
+
+def render(record: PlanRecord, *, width: int = 120, color: bool = False) -> str:
+    """Return the plan as text.
+
+    Args:
+        record: The plan.
+        width: Columns of the terminal.
+        color: Whether to use ANSI colours.
+    """
+    out = io.StringIO()
+    console = Console(
+        file=out, width=width, force_terminal=color, no_color=not color, highlight=False
+    )
+    for line in words.asked(record):
+        console.print(escape(line), style="bold" if color else None)
+    console.print()
+    if record.options:
+        _picks(console, record)
+        _others(console, record)
+    else:
+        _misses(console, record)
+    _untrusted(console, record)
+    _notes(console, record)
+    return out.getvalue()
+
+
+def _cell(text: str) -> str:
+    return escape(text)
+
+
+def _latency(pick: Callable[[Option], Latency | None]) -> Callable[[Option], str]:
+    def text(option: Option) -> str:
+        value = pick(option)
+        if value is None:
+            return "-"
+        return f"{words.milliseconds(value.p50_ms)} / {words.milliseconds(value.p95_ms)}"
+
+    return text
+
+
+def _targets(option: Option) -> str:
+    lines = []
+    for target in option.targets:
+        mark = "ok" if target.holds else "MISSED"
+        upper = "no bound" if target.upper is None else words.number(target.upper)
+        lines.append(f"{target.key} {upper} of {words.number(target.limit, 6)} {mark}")
+    return "\n".join(lines) or "-"
+
+
+def _per_job(option: Option) -> str:
+    hours = words.number(option.run_hours)
+    return f"{words.money(option.money.usd_per_job)} in {hours} h"
+
+
+PICK_LINES: tuple[Line, ...] = (
+    ("id", lambda o: o.id),
+    ("buy", words.hardware),
+    ("from", words.instance),
+    ("price", words.price),
+    ("USD per hour", lambda o: words.money(o.money.usd_per_hour)),
+    ("$/Mtok output", lambda o: words.money(o.money.usd_per_mtok_output)),
+    ("  all tokens", lambda o: words.money(o.money.usd_per_mtok_total)),
+    ("  at full load", lambda o: words.money(o.money.usd_per_mtok_full)),
+    ("engine", words.engine),
+    ("weights / KV", lambda o: f"{o.weights} / {o.kv}"),
+    ("replicas", words.parallelism),
+    ("batch limit", lambda o: f"{o.max_num_seqs} seqs, {o.token_budget} tokens"),
+    ("speculation", words.speculation),
+)
+ONLINE_LINES: tuple[Line, ...] = (
+    ("TTFT p50 / p95", _latency(lambda o: o.ttft)),
+    ("TPOT p50 / p95", _latency(lambda o: o.tpot)),
+    ("E2E p50 / p95", _latency(lambda o: o.e2e)),
+    ("TPOT bound", lambda o: words.milliseconds(o.bound_tpot_ms)),
+    ("with margin", _targets),
+)
+OFFLINE_LINES: tuple[Line, ...] = (
+    ("the whole run", _per_job),
+    ("with margin", _targets),
+)
+LAST_LINES: tuple[Line, ...] = (
+    ("output tokens/s", lambda o: words.number(o.output_tokens_per_s)),
+    ("utilization", lambda o: words.percent(o.utilization)),
+    ("quality loss", words.quality),
+    ("evidence", lambda o: words.EVIDENCE_WORDS[o.evidence]),
+    ("limit that binds", words.binding),
+)
+
+
+def _lines(record: PlanRecord) -> tuple[Line, ...]:
+    offline = any(option.run_hours is not None for option in record.options)
+    return (*PICK_LINES, *(OFFLINE_LINES if offline else ONLINE_LINES), *LAST_LINES)
+
+
+def _picks(console: Console, record: PlanRecord) -> None:
+    by_id = {option.id: option for option in record.options}
+    titles: dict[str, list[str]] = {}
+    for pick, identity in record.picks.items():
+        titles.setdefault(identity, []).append(words.PICK_TITLES.get(pick, pick))
+    shown = [by_id[identity] for identity in titles]
+    per_block = max((console.width - LABEL_WIDTH) // 26, 1)
+    for start in range(0, len(shown), per_block):
+        block = shown[start : start + per_block]
+        table = Table(title="Picks" if start == 0 else None, title_justify="left", pad_edge=False)
+        table.add_column("", no_wrap=True)
+        for option in block:
+            table.add_column(", ".join(titles[option.id]), overflow="fold")
+        for label, text in _lines(record):
+            table.add_row(label, *(_cell(text(option)) for option in block))
+        console.print(table)
+
+
+def _p95(value: Latency | None) -> str:
+    return "-" if value is None else words.milliseconds(value.p95_ms)
+
+
+OTHER_COLUMNS: tuple[Line, ...] = (
+    ("id", lambda o: o.id),
+    ("buy", words.hardware),
+    ("from", lambda o: f"{o.provider} {o.region}"),
+    ("engine", words.engine),
+    ("weights/KV", lambda o: f"{o.weights}/{o.kv}"),
+    ("replicas", words.parallelism),
+    ("spec.", words.speculation),
+    ("$/h", lambda o: words.money(o.money.usd_per_hour)),
+    ("$/Mtok", lambda o: words.money(o.money.usd_per_mtok_output)),
+    ("TTFT p95", lambda o: _p95(o.ttft)),
+    ("TPOT p95", lambda o: _p95(o.tpot)),
+    ("util.", lambda o: words.percent(o.utilization)),
+    ("loss", lambda o: f"{o.quality.median:.1f} %"),
+    ("price seen", lambda o: o.money.price.seen),
+)
+
+
+def _table(console: Console, title: str, options: Sequence[Option]) -> None:
+    table = Table(title=title, title_justify="left", pad_edge=False, padding=(0, 1, 0, 0))
+    for header, _ in OTHER_COLUMNS:
+        table.add_column(header, overflow="fold")
+    for option in options:
+        table.add_row(*(_cell(text(option)) for _, text in OTHER_COLUMNS))
+    console.print(table)
+
+
+def _others(console: Console, record: PlanRecord) -> None:
+    picked = set(record.picks.values())
+    shown = [o for o in record.options if o.id in record.shown and o.id not in picked]
+    if shown:
+        rest = len(record.options) - len(picked)
+        console.print()
+        _table(console, f"Others on the front ({len(shown)} of {rest})", shown)
+
+
+def _untrusted(console: Console, record: PlanRecord) -> None:
+    if not record.untrusted:
+        return
+    console.print()
+    console.print("Not picked, though cheaper or alone:")
+    for option in record.untrusted:
+        text = (
+            f"  {option.id}  {words.hardware(option)}, {words.instance(option)},"
+            f" {words.engine(option)} {option.weights}, {words.parallelism(option)}:"
+            f" {words.money(option.money.usd_per_mtok_output)} per Mtok,"
+            f" {words.money(option.money.usd_per_hour)}/h; {', '.join(option.flags)}"
+        )
+        console.print(escape(text), soft_wrap=True)
+
+
+def _misses(console: Console, record: PlanRecord) -> None:
+    console.print(f"No candidate meets every target ({record.search.candidates:,} considered).")
+    for miss in record.misses:
+        for line in _miss_lines(miss):
+            console.print(escape(line), soft_wrap=True)
+
+
+def _miss_lines(miss: Miss) -> list[str]:
+    option = miss.option
+    near = (
+        f"{words.parallelism(option)} on {words.hardware(option)}, {words.engine(option)},"
+        f" {option.weights}, {words.instance(option)}, {words.money(option.money.usd_per_hour)}/h"
+    )
+    return [
+        "",
+        f"  nearest:  {near}",
+        f"  misses:   {'; '.join(miss.misses)}",
+        f"  would do: {', or '.join(miss.would_do) or 'nothing that was tried'}",
+    ]
+
+
+def _notes(console: Console, record: PlanRecord) -> None:
+    console.print()
+    console.print(escape(words.found(record)), soft_wrap=True)
+    for note in record.assumptions:
+        console.print(escape(f"- {note}"), soft_wrap=True)

@@ -1,0 +1,163 @@
+"""Words and numbers as reports show them; every report uses the same."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Mapping
+
+from planner.spec.record import Option, PlanRecord
+
+PICK_TITLES: Mapping[str, str] = {
+    "cheapest": "Cheapest",
+    "balanced": "Balanced",
+    "lowest_ttft": "Lowest TTFT",
+    "lowest_tpot": "Lowest TPOT",
+    "best_quality": "Best quality",
+}
+EVIDENCE_WORDS: Mapping[str, str] = {
+    "validated": "validated",
+    "wide": "wide interval",
+    "unvalidated": "UNVALIDATED",
+}
+TERM_WORDS: Mapping[str, str] = {
+    "on_demand": "on demand",
+    "spot": "spot",
+    "reserved_1y": "reserved 1 y",
+    "reserved_3y": "reserved 3 y",
+    "owned": "owned",
+}
+
+
+def number(value: float | None, digits: int = 3) -> str:
+    """Return a number with so many significant digits, no exponent; a dash where there is none."""
+    if value is None:
+        return "-"
+    if value == 0:
+        return "0"
+    magnitude = len(str(int(abs(value))))
+    if magnitude >= digits:
+        return f"{value:,.0f}"
+    return f"{float(f'{value:.{digits}g}'):,.10g}"
+
+
+def money(value: float | None) -> str:
+    """Return an amount in USD with cents; below one dollar with three digits."""
+    if value is None:
+        return "-"
+    return f"${value:,.2f}" if value >= 1 else f"${value:.3f}"
+
+
+def milliseconds(value: float | None) -> str:
+    """Return a latency in ms, in seconds from 10 s on."""
+    if value is None:
+        return "no bound"
+    return f"{number(value / 1000)} s" if value >= 10_000 else f"{number(value)} ms"
+
+
+def percent(share: float | None) -> str:
+    """Return a share as a percentage."""
+    return "-" if share is None else f"{share * 100:.0f} %"
+
+
+def hardware(option: Option) -> str:
+    """Return what is bought, as ``2 x 8 H100 SXM5 80GB``."""
+    per_instance = option.gpus // option.instances
+    gpus = f"{per_instance} " if per_instance > 1 else ""
+    return f"{option.instances} x {gpus}{option.accelerator_name}"
+
+
+def instance(option: Option) -> str:
+    """Return where it is bought."""
+    price = option.money.price
+    return f"{price.provider} {price.instance_type}, {price.region}"
+
+
+def parallelism(option: Option) -> str:
+    """Return replicas and parallel degrees, as ``3 x TP4 PP2 DP2``."""
+    parts = [f"TP{option.tp}"]
+    parts += [f"PP{option.pp}"] if option.pp > 1 else []
+    parts += [f"DP{option.dp}"] if option.dp > 1 else []
+    spare = f" + {option.spare_replicas} spare" if option.spare_replicas else ""
+    return f"{option.replicas} x {' '.join(parts)}{spare}"
+
+
+def speculation(option: Option) -> str:
+    """Return method and draft tokens."""
+    if option.speculation == "off":
+        return "off"
+    return f"{option.speculation} {option.draft_tokens}"
+
+
+def engine(option: Option) -> str:
+    """Return engine and generation."""
+    return option.engine if option.generation == option.engine else option.generation
+
+
+def price(option: Option) -> str:
+    """Return term, age and mark of the price row."""
+    row = option.money.price
+    flag = f", {row.flag.upper()}" if row.flag else ""
+    return f"{TERM_WORDS[row.term]}, seen {row.seen}{flag}"
+
+
+def quality(option: Option) -> str:
+    """Return quality loss with its pessimistic end and grade."""
+    q = option.quality
+    if q.grade == "native":
+        return "none (as released)"
+    return f"{q.median:.1f} % (p90 {q.p90:.1f} %, {q.grade})"
+
+
+def binding(option: Option) -> str:
+    """Return the limit that binds, and what runs out there."""
+    b = option.binding
+    return f"{b.limit} {percent(b.use)}, {b.resource}"
+
+
+def lengths(value: object) -> str:
+    """Return a length distribution of slo.yaml in words."""
+    if isinstance(value, Mapping):
+        return ", ".join(f"{key} {number(part, 6)}" for key, part in value.items())
+    return f"{number(float(str(value)), 6)} each"
+
+
+def asked(record: PlanRecord) -> list[str]:
+    """Return what was asked, in lines."""
+    slo = record.inputs.slo
+    traffic = slo["traffic"]
+    offline = traffic.get("offline")
+    load = (
+        f"{number(offline['requests'], 9)} requests within {number(offline['deadline_hours'])} h"
+        if offline
+        else f"{number(traffic['rate_per_s'])} requests/s"
+    )
+    lines = [f"{slo['model']}, {slo['task']}, {load}"]
+    lines.append(
+        f"prompt {lengths(traffic['prompt_tokens'])}; output {lengths(traffic['output_tokens'])}"
+        " tokens"
+    )
+    targets = {
+        key: value for key, value in slo.get("slo", {}).items() if key.endswith("_ms") and value
+    }
+    if targets:
+        limits = ", ".join(f"{key} <= {number(value, 6)}" for key, value in targets.items())
+        confidence = slo["slo"].get("confidence", 0.8)
+        lines.append(f"targets: {limits}, each with {confidence * 100:.0f} % confidence")
+    return lines
+
+
+def found(record: PlanRecord) -> str:
+    """Return how the front was found."""
+    s = record.search
+    exact = "proven exact" if s.proven else "not proven exact"
+    return (
+        f"{len(record.options)} options on the front, from {s.shapes:,} shapes"
+        f" ({s.candidates:,} candidates, {s.scored:,} scored, {s.trials:,} trials);"
+        f" {exact}, stopped at {s.stopped}"
+    )
+
+
+def price_age(as_of: str, today: datetime.date) -> str:
+    """Return how old the newest price is, for the day that the command runs."""
+    days = (today - datetime.date.fromisoformat(as_of)).days
+    return f"prices as of {as_of}" + (f", {days} days old" if days > 0 else "")
