@@ -34,9 +34,7 @@ class HardwareClass:
     @property
     def id(self) -> str:
         """Readable key, as ``h100-sxm x8 nvlink 50``."""
-        return (
-            f"{self.accelerator.id} x{self.gpus} {self.link_kind} {self.internode_gb_per_s:g}"
-        )
+        return f"{self.accelerator.id} x{self.gpus} {self.link_kind} {self.internode_gb_per_s:g}"
 
     @property
     def node_gpus(self) -> int:
@@ -59,21 +57,13 @@ def hardware_class(
         link: Link kind where the instance differs from the accelerator's own; empty = same.
         internode_gb_per_s: Network per GPU [1e9 B/s]; None = the accelerator's own figure.
     """
-    own = accelerator.link
+    links = accelerator.links()
+    own = links.get(link) if link else accelerator.link
     network = internode_gb_per_s or accelerator.internode_gb_per_s or 0.0
-    if own is not None and (not link or link == own.kind):
-        return HardwareClass(
-            accelerator, gpus, own.kind, own.gb_per_s, own.domain_gpus, network
-        )
+    if own is not None:
+        return HardwareClass(accelerator, gpus, own.kind, own.gb_per_s, own.domain_gpus, network)
     pcie = accelerator.pcie_gb_per_s or PCIE_DEFAULT_GB_PER_S
-    if link == "nvlink":
-        return HardwareClass(accelerator, gpus, link, BRIDGE_GB_PER_S, BRIDGE_DOMAIN, network)
     return HardwareClass(accelerator, gpus, link or "pcie_p2p", pcie, gpus, network)
-
-
-BRIDGE_GB_PER_S = 300.0
-"""NVLink bridge between two PCIe cards, one direction (A100 and H100 PCIe datasheets)."""
-BRIDGE_DOMAIN = 2
 
 
 @dataclass(frozen=True)
