@@ -97,7 +97,9 @@ def _points(cells: Sequence[Mapping[str, str]]) -> tuple[list[Point | None], lis
             faults.append("")
         except InputError as error:
             points.append(None)
-            faults.append("; ".join(f"{f.key}: {f.message}".removeprefix(": ") for f in error.faults))
+            faults.append(
+                "; ".join(f"{f.key}: {f.message}".removeprefix(": ") for f in error.faults)
+            )
     return points, faults
 
 

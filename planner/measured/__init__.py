@@ -1,1 +1,1 @@
-
+"""What benchmark results say about the model."""

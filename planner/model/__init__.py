@@ -1,1 +1,1 @@
-
+"""The serving model: numpy only, arrays in, arrays out. README.md has every formula."""

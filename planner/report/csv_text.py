@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 
 from planner.spec.record import Latency, Option, PlanRecord
 
@@ -87,3 +87,21 @@ def render(record: PlanRecord, *, width: int = 0, color: bool = False) -> str:
         chosen = "; ".join(picks.get(option.id, ()))
         writer.writerow([chosen, *(inert(get(option)) for _, get in COLUMNS)])
     return out.getvalue()
+
+
+def table_text(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """Return a table of texts as CSV; text that a spreadsheet would evaluate is made inert."""
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow([inert(name) for name in columns])
+    writer.writerows([_cell(value) for value in row] for row in rows)
+    return out.getvalue()
+
+
+def _cell(text: str) -> str:
+    """Return a cell as it is if it is a number, else inert."""
+    try:
+        float(text)
+    except ValueError:
+        return inert(text)
+    return text

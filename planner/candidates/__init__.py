@@ -1,0 +1,1 @@
+"""Specs -> columns for the model: the only place that knows both."""

@@ -1,0 +1,168 @@
+"""The command line: one function a command."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Collection
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from planner import __version__
+from planner.cli.output import progress, put, save, say, terminal_width, use_color
+from planner.errors import InputError, suggestion
+
+NO_OPTION = 3
+
+app = typer.Typer(
+    help="Which LLM-inference deployment to buy, what it costs, and whether it holds its targets.",
+    no_args_is_help=True,
+    add_completion=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+EXAMPLES = """\b
+Examples:
+  plan init > slo.yaml
+  plan --slo slo.yaml --out plan.json
+  plan --slo slo.yaml --format csv > options.csv
+  plan explain plan.json --option o-1f3c5a7b
+"""
+
+SloFile = Annotated[Path | None, typer.Option("--slo", help="What you need: slo.yaml.")]
+OutFile = Annotated[Path | None, typer.Option(help="Write the plan record (plan.json) here.")]
+FormatName = Annotated[str, typer.Option("--format", help="stdout: table, json or csv.")]
+SpaceName = Annotated[str, typer.Option(help="Search space: a name or a YAML file.")]
+PriceFiles = Annotated[
+    list[Path] | None, typer.Option(help="Price files that add to or replace catalog prices.")
+]
+CatalogFolder = Annotated[Path | None, typer.Option(help="Catalog folder to use instead.")]
+Seed = Annotated[int, typer.Option(min=0, help="Seed of the search.")]
+Trials = Annotated[int | None, typer.Option(min=1, help="Stop after this many trials.")]
+TimeLimit = Annotated[float | None, typer.Option(min=0.1, help="Stop after so many seconds.")]
+AsOf = Annotated[str | None, typer.Option(help="Judge prices by this date, YYYY-MM-DD.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No remarks on stderr.")]
+
+
+def _version(value: bool) -> None:
+    if not value:
+        return
+    from planner.catalog import load_catalog
+
+    catalog = load_catalog()
+    put(f"plan {__version__}, catalog {catalog.digest[:12]}, newest price {catalog.newest_seen}")
+    raise typer.Exit
+
+
+@app.callback(invoke_without_command=True, epilog=EXAMPLES)
+def plan_command(
+    context: typer.Context,
+    slo: SloFile = None,
+    out: OutFile = None,
+    format_name: FormatName = "table",
+    space: SpaceName = "default",
+    prices: PriceFiles = None,
+    catalog: CatalogFolder = None,
+    seed: Seed = 0,
+    trials: Trials = None,
+    time_limit: TimeLimit = None,
+    as_of: AsOf = None,
+    quiet: Quiet = False,
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show versions.")
+    ] = False,
+) -> None:
+    """Find the Pareto-optimal deployments for an slo.yaml, by cost per million tokens.
+
+    Exit code 0: done; 2: wrong input; 3: nothing meets the targets; 1: our own fault.
+    """
+    if context.invoked_subcommand is not None:
+        if slo is not None:
+            raise InputError("--slo", ["does not go with a command; use one of them"])
+        return
+    if slo is None:
+        raise InputError("--slo", ["missing; name the slo.yaml, or run `plan init`"])
+    from planner.commands.plan import plan
+    from planner.report import FORMATS
+    from planner.report.words import price_age
+
+    _check_format(format_name, FORMATS)
+    with progress(quiet=quiet) as show:
+        record = plan(
+            slo,
+            catalog=catalog,
+            prices=tuple(prices or ()),
+            space=space,
+            seed=seed,
+            trials=trials,
+            time_limit=time_limit,
+            as_of=as_of,
+            progress=show,
+        )
+    if out is not None:
+        save(out, FORMATS["json"](record))
+    put(FORMATS[format_name](record, width=terminal_width(), color=use_color()))
+    if not quiet:
+        say(price_age(record.inputs.as_of, datetime.date.today()))
+    if not record.options:
+        raise typer.Exit(NO_OPTION)
+
+
+def _check_format(name: str, known: Collection[str]) -> None:
+    if name not in known:
+        hint = suggestion(name, known) or f"; known are {', '.join(known)}"
+        raise InputError("--format", [f"'{name}' is unknown{hint}"])
+
+
+@app.command("init")
+def init_command(
+    out: Annotated[Path, typer.Option(help="File to write; - is stdout.")] = Path("-"),
+    model: Annotated[str | None, typer.Option(help="Model to fill in.")] = None,
+) -> None:
+    """Write a commented slo.yaml to start from."""
+    from planner.commands.init import init
+
+    save(out, init(model=model))
+
+
+@app.command("score")
+def score_command(
+    file: Annotated[Path, typer.Argument(help="CSV of points, or a deployment YAML.")],
+    out: Annotated[Path, typer.Option(help="CSV to write; - is stdout.")] = Path("-"),
+    catalog: CatalogFolder = None,
+) -> None:
+    """Score given deployments, no search: memory, latency, throughput, bound, evidence."""
+    from planner.commands.score import score
+    from planner.report.csv_text import table_text
+
+    result = score(file, catalog=catalog)
+    save(out, table_text(result.columns, result.rows))
+
+
+@app.command("schema")
+def schema_command(
+    name: Annotated[
+        str, typer.Argument(help="File kind, as slo; without one they are listed.")
+    ] = "",
+) -> None:
+    """Print the JSON Schema of a file that is read or written."""
+    from planner.commands.schema import names, schema
+
+    put(schema(name) if name else "\n".join(names()))
+
+
+@app.command("explain")
+def explain_command(
+    file: Annotated[Path, typer.Argument(help="plan.json")],
+    option: Annotated[
+        str, typer.Option(help="Option id, or a pick such as cheapest.")
+    ] = "cheapest",
+) -> None:
+    """Show every number of one option: formula, inputs, source."""
+    from planner.commands.explain import explain
+    from planner.report.explanation import render
+
+    put(render(explain(file, option)))

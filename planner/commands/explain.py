@@ -1,0 +1,170 @@
+"""Every number of one option: its formula, its inputs, its source."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from planner.errors import InputError, suggestion
+from planner.spec.explanation import Explanation, Item, Section
+from planner.spec.record import ClassArchive, Latency, Margin, Option, PlanRecord
+from planner.spec.record_file import read_record
+
+MODEL_NOTES = "planner/model/README.md"
+
+
+def explain(file: Path, option: str = "cheapest") -> Explanation:
+    """Explain one option of a stored plan.
+
+    Args:
+        file: ``plan.json``.
+        option: Option id, or the name of a pick.
+
+    Raises:
+        InputError: The file is no plan, or has no such option.
+    """
+    record = read_record(file)
+    chosen = find_option(record, option, str(file))
+    archive = next(entry for entry in record.archive if entry.hardware.id == chosen.hardware)
+    margin = next(m for m in archive.margins if m.generation == chosen.generation)
+    sections = (
+        Section("money", tuple(_money(chosen))),
+        Section("load", tuple(_load(chosen))),
+        Section("latency", tuple(_latency(record, chosen, margin))),
+        Section("memory of the fullest GPU", tuple(_memory(chosen))),
+        Section("quality", tuple(_quality(chosen))),
+        Section("evidence", tuple(_evidence(chosen, archive, margin))),
+    )
+    return Explanation(chosen, sections)
+
+
+def find_option(record: PlanRecord, name: str, source: str) -> Option:
+    """Return the option of an id or pick.
+
+    Raises:
+        InputError: There is none; names the nearest.
+    """
+    identity = record.picks.get(name, name)
+    options = [*record.options, *record.untrusted, *(miss.option for miss in record.misses)]
+    for option in options:
+        if option.id == identity:
+            return option
+    known = [*record.picks, *(option.id for option in options)]
+    hint = suggestion(name, known) or f"; picks are {', '.join(record.picks) or 'none'}"
+    raise InputError(source, [f"has no option '{name}'{hint}"])
+
+
+def _n(value: float | None, unit: str = "") -> str:
+    if value is None:
+        return "-"
+    text = f"{value:,.6g}" if abs(value) < 1e6 else f"{value:,.0f}"
+    return f"{text} {unit}".strip()
+
+
+def _money(o: Option) -> Iterator[Item]:
+    m, p = o.money, o.money.price
+    place = f"{p.provider} {p.instance_type} {p.region} {p.term}"
+    row = f"{place}, seen {p.seen} ({p.seen_basis}): {p.source}"
+    yield Item("price", _n(p.usd_per_instance_hour, "USD per instance-hour"), "", row)
+    yield Item(
+        "instances",
+        _n(o.instances),
+        f"{o.replicas + o.spare_replicas} replicas of {o.gpus_per_replica} GPUs,"
+        f" {o.gpus // o.instances} GPUs per instance, whole instances",
+    )
+    yield Item(
+        "cost",
+        _n(m.usd_per_hour, "USD/h"),
+        f"{o.instances} x {_n(p.usd_per_instance_hour)}",
+    )
+    mean = o.capacity_tokens_per_s * m.mean_utilization
+    yield Item(
+        "per million output tokens",
+        _n(m.usd_per_mtok_output, "USD"),
+        f"{_n(m.usd_per_hour)} / ({_n(mean)} output tokens/s at the mean rate x 3600 / 1e6)",
+    )
+    yield Item(
+        "at full utilization",
+        _n(m.usd_per_mtok_full, "USD"),
+        f"{_n(m.usd_per_hour)} / ({_n(o.capacity_tokens_per_s)} output tokens/s x 3600 / 1e6)",
+    )
+    yield Item("per million tokens, prompt and output", _n(m.usd_per_mtok_total, "USD"))
+    if m.usd_per_job is not None:
+        yield Item(
+            "the whole run", _n(m.usd_per_job, "USD"), f"{_n(o.run_hours)} h x {_n(m.usd_per_hour)}"
+        )
+
+
+def _load(o: Option) -> Iterator[Item]:
+    yield Item("rate sized for", _n(o.rate_per_s, "requests/s"), "", "slo.yaml")
+    yield Item("output", _n(o.output_tokens_per_s, "tokens/s"), "rate x mean output length")
+    yield Item("capacity", _n(o.capacity_tokens_per_s, "tokens/s"), "", f"{MODEL_NOTES}, queueing")
+    yield Item(
+        "utilization",
+        _n(o.utilization),
+        f"{_n(o.output_tokens_per_s)} / {_n(o.capacity_tokens_per_s)}",
+    )
+    yield Item("sequences that a rank holds", _n(o.slots))
+    yield Item("chance to wait for a slot or memory", _n(o.wait_probability))
+    yield Item(
+        "limit that binds", f"{o.binding.limit}, {_n(o.binding.use)} used", "", o.binding.resource
+    )
+
+
+def _latency(record: PlanRecord, o: Option, margin: Margin) -> Iterator[Item]:
+    confidence = record.inputs.slo.get("slo", {}).get("confidence", 0.8)
+    parts: tuple[tuple[str, Latency | None, float], ...] = (
+        ("TTFT", o.ttft, margin.ttft),
+        ("TPOT", o.tpot, margin.tpot),
+        ("E2E", o.e2e, margin.e2e),
+    )
+    for name, latency, factor in parts:
+        if latency is None:
+            continue
+        yield Item(f"{name} p50", _n(latency.p50_ms, "ms"), "", f"{MODEL_NOTES}, queueing")
+        yield Item(f"{name} p95", _n(latency.p95_ms, "ms"), "", f"{MODEL_NOTES}, queueing")
+        yield Item(
+            f"{name} p95 with margin",
+            _n(latency.p95_upper_ms, "ms"),
+            f"{_n(latency.p95_ms)} x {_n(factor)}: measured / predicted at {confidence:.0%}",
+            "efficiency.yaml, errors",
+        )
+    yield Item(
+        "TPOT bound",
+        _n(o.bound_tpot_ms, "ms"),
+        "all efficiencies 1, batch 1",
+        f"{MODEL_NOTES}, bound",
+    )
+    for target in o.targets:
+        state = "holds" if target.holds else "missed"
+        yield Item(target.key, state, f"{_n(target.upper)} against {_n(target.limit)}", "slo.yaml")
+
+
+def _memory(o: Option) -> Iterator[Item]:
+    m = o.memory
+    yield Item("device", _n(m.device_gib, "GiB"), "as the driver reports it", "accelerator's file")
+    yield Item("weights", _n(m.weights_gib, "GiB"), f"{o.weights}, tp {o.tp}, pp {o.pp}")
+    yield Item(
+        "KV cache",
+        _n(m.kv_pool_gib, "GiB"),
+        f"{_n(m.device_gib)} - {_n(m.weights_gib)} weights - {_n(m.reserve_gib)} reserved"
+        f" - {_n(m.unused_gib)} unused",
+        "engine's file, memory",
+    )
+    yield Item("KV cache per token", _n(m.kv_bytes_per_token, "B"), o.kv)
+    yield Item("sequences of the mean workload that fit", _n(m.sequences))
+
+
+def _quality(o: Option) -> Iterator[Item]:
+    q = o.quality
+    yield Item("loss", _n(q.median, "%"), f"median, {q.grade}", f"{q.basis}; {q.rows} results")
+    yield Item("loss, pessimistic end", _n(q.p90, "%"), "90 % of the evidence is better")
+
+
+def _evidence(o: Option, archive: ClassArchive, margin: Margin) -> Iterator[Item]:
+    where = f"{o.generation} on {o.accelerator}"
+    yield Item("measured on this stack", margin.evidence, where, "efficiency.yaml, errors")
+    for figure in archive.hardware.assumed:
+        yield Item("assumed", figure, "", f"accelerators/{o.accelerator}.yaml")
+    for flag in o.flags:
+        yield Item("caution", flag)
