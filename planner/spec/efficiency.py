@@ -9,6 +9,7 @@ from pydantic import Field
 from planner.spec.base import Name, Spec
 
 Evidence = Literal["validated", "wide", "unvalidated"]
+Metric = Literal["ttft", "tpot", "throughput", "time"]
 
 
 class Fitted(Spec):
@@ -62,7 +63,7 @@ class ErrorEntry(Spec):
 
     generation: Name
     accelerator: Name
-    metric: Literal["ttft", "tpot", "throughput", "time"]
+    metric: Metric
     rows: Annotated[int, Field(ge=0)]
     q10: Annotated[float, Field(gt=0)]
     q50: Annotated[float, Field(gt=0)]
