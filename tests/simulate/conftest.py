@@ -1,12 +1,22 @@
-"""A slow, plain fleet: one step at a time, one sequence at a time, no leaps and no counters."""
+"""A slow, plain fleet (one step, one sequence at a time), and a candidate typed by hand."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from math import ceil, floor, inf
 
+import numpy as np
 import pytest
 
+from planner.model.arrays import (
+    Candidates,
+    ChipFigures,
+    EngineFigures,
+    LayoutFigures,
+    ModelFigures,
+    Parameters,
+    WeightFigures,
+)
 from planner.simulate import Arrivals, Deployment
 
 
@@ -201,3 +211,107 @@ def run(server: PlainServer, until: float) -> None:
     while server.end < until:
         server.finish()
         server.begin()
+
+
+PARAMETERS = Parameters(
+    attention_efficiency=0.5,
+    grouped_gemm_efficiency=0.35,
+    grouped_gemm_half_tokens=512.0,
+    grouped_gemm_width=14336.0,
+    grouped_gemm_token_cap=8192.0,
+    block_fp8_gemm=0.47,
+    weight_only_expert_read=0.7,
+    weight_only_dense_read=0.8,
+    block_fp8_units=0.56,
+    indexer_units=1.6,
+    unshared_prefill=0.2,
+    first_token_steps=3.0,
+    first_token=0.005,
+    frontend_request=0.0057,
+    frontend_token=3.8e-6,
+    waves=10.0,
+)
+LLAMA_70B = {
+    "layers": 80,
+    "hidden": 8192,
+    "vocab": 128256,
+    "embedding_parameters": 2 * 128256 * 8192,
+    "attention_parameters": 80 * (2 * 8192 * 8192 + 2 * 8192 * 1024),
+    "dense_parameters": 80 * 3 * 8192 * 28672,
+    "experts": 1,
+    "active": 1,
+    "full_kv": 80 * 2 * 8 * 128,
+    "full_kv_heads": 8,
+    "window_kv_heads": 1,
+    "full_decode_flops": 80 * 4 * 64 * 128,
+    "full_prefill_flops": 80 * 4 * 64 * 128,
+}
+FP8 = {
+    "attention_bytes": 1,
+    "dense_bytes": 1,
+    "expert_bytes": 1,
+    "head_bytes": 2,
+    "attention_peak": 1979e12,
+    "dense_peak": 1979e12,
+    "expert_peak": 1979e12,
+}
+H100 = {
+    "memory": 85e9,
+    "bandwidth": 3.35e12,
+    "peak16": 989e12,
+    "link": 450e9,
+    "internode": 50e9,
+    "power": 700,
+    "gpus_per_node": 8,
+}
+VLLM = {
+    "hbm": 0.92,
+    "kv_read": 0.73,
+    "gemm": 0.63,
+    "link_share": 0.44,
+    "link_latency": 1e-5,
+    "launch": 6.8e-5,
+    "sequence": 1.2e-5,
+    "prefill_layer": 1e-4,
+    "cohort": 2,
+    "bunching": 1,
+    "mixed": 1,
+    "block": 16,
+    "memory_share": 0.9,
+    "reserve": 3e9,
+    "max_sequences": 256,
+}
+LAYOUT = {
+    "tp": 4,
+    "pp": 1,
+    "dp": 1,
+    "replicas": 1,
+    "max_sequences": 256,
+    "token_budget": 8192,
+    "kv_bytes": 2,
+}
+
+
+def columns(kind, values):
+    return kind(**{f.name: np.array([float(values.get(f.name, 0.0))]) for f in fields(kind)})
+
+
+def chat_candidate(**changes):
+    """Llama-3.3-70B in FP8 on 4 H100 under vLLM, with changed figures by name."""
+    return Candidates(
+        columns(ModelFigures, LLAMA_70B | changes),
+        columns(WeightFigures, FP8 | changes),
+        columns(ChipFigures, H100 | changes),
+        columns(EngineFigures, VLLM | changes),
+        columns(LayoutFigures, LAYOUT | changes),
+    )
+
+
+@pytest.fixture(scope="session")
+def candidate():
+    return chat_candidate
+
+
+@pytest.fixture(scope="session")
+def parameters():
+    return PARAMETERS
