@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from cases import GOOD, changed
+from tests.bad_input.cases import GOOD, changed
 
 
 @dataclass(frozen=True)

@@ -2,8 +2,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from cases import GOOD, OTHER_FILES, VALUES, WHOLE_FILE, Case
-from cli_cases import CLI_CASES
+from tests.bad_input.cases import GOOD, OTHER_FILES, VALUES, WHOLE_FILE, Case
+from tests.bad_input.cli_cases import CLI_CASES
 from hypothesis import given
 from hypothesis import strategies as st
 
