@@ -33,8 +33,6 @@ KEYS: Mapping[str, tuple[str, ...]] = MappingProxyType(
         ),
         "head_dim": ("head_dim", "attention_head_dim", "kv_channels"),
         "width": (
-            "intermediate_size_mlp",
-            "dense_intermediate_size",
             "intermediate_size",
             "ffn_dim",
             "ffn_hidden_size",
@@ -148,7 +146,7 @@ class Config:
             return None
         if len(value) < layers:
             self.refuse(key, f"has {len(value)} entries for {layers} layers; give one a layer")
-            return (*value, *[None] * (layers - len(value)))
+            return (tuple(value) * layers)[:layers] if value else None
         return tuple(value[:layers])
 
     def numbers(self, key: str) -> tuple[int, ...] | None:

@@ -34,14 +34,15 @@ def _full(config: Config, family: Family, index: int) -> Attention:
         if config.get(key) is not None:
             return form(config, index)
     heads, kv_heads, head_dim = _heads(config, index)
-    kv_heads = config.whole("num_global_key_value_heads", kv_heads)
-    own, extra = _sharing(config, index, kv_heads * config.whole("global_head_dim", head_dim))
+    kv_heads = config.whole("num_global_key_value_heads", 0) or kv_heads
+    head_dim = config.whole("global_head_dim", 0) or head_dim
+    own, extra = _sharing(config, index, kv_heads * head_dim)
     index_dim, top_k, index_weights = _selector(config, index)
     return FullAttention(
         kind="full",
         heads=heads,
         kv_heads=kv_heads,
-        head_dim=config.whole("global_head_dim", head_dim),
+        head_dim=head_dim,
         value_dim=config.whole("v_head_dim", 0) or None,
         gate=config.flag("attn_output_gate"),
         bias=_bias(config, family),
@@ -56,9 +57,9 @@ def _full(config: Config, family: Family, index: int) -> Attention:
 def _window(config: Config, family: Family, index: int) -> Attention:
     heads, kv_heads, head_dim = _heads(config, index)
     other = config.block("attention_other_setting")
-    heads = config.whole("swa_num_attention_heads", other.whole("heads", heads))
-    kv_heads = config.whole("swa_num_key_value_heads", other.whole("kv_heads", kv_heads))
-    head_dim = config.whole("swa_head_dim", other.whole("head_dim", head_dim))
+    heads = config.whole("swa_num_attention_heads", 0) or other.whole("heads", 0) or heads
+    kv_heads = config.whole("swa_num_key_value_heads", 0) or other.whole("kv_heads", 0) or kv_heads
+    head_dim = config.whole("swa_head_dim", 0) or other.whole("head_dim", 0) or head_dim
     own, extra = _sharing(config, index, kv_heads * head_dim)
     return FullAttention(
         kind="full",
@@ -175,7 +176,9 @@ def _selector(config: Config, index: int) -> tuple[int, int, int]:
 def _dense(config: Config, family: Family, index: int) -> DenseFfn:
     hidden = config.whole("hidden")
     ratio = config.whole("expansion_ratio", family.ffn_ratio)
-    width = config.whole("width", ratio * hidden or None)
+    # Where `intermediate_size` is an expert's width, the dense one has a key of its own.
+    own = config.whole("intermediate_size_mlp", 0) or config.whole("dense_intermediate_size", 0)
+    width = own or config.whole("width", ratio * hidden or None)
     shared = index >= config.layers - config.whole("num_kv_shared_layers", 0)
     if shared and config.flag("use_double_wide_mlp"):
         width *= 2

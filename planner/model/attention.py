@@ -85,7 +85,7 @@ class FullLayer:
         kv = self.own_kv * self.kv_heads * (self.head_dim + value_dim)
         flops = 2.0 * self.heads * (self.head_dim + value_dim)
         return LayerFigures(
-            parameters=self._parameters(hidden, value_dim),
+            parameters=float(self._parameters(hidden, value_dim)),
             full_kv=0.0 if self.window else float(kv),
             window_kv=float(kv) if self.window else 0.0,
             window=float(self.window or 0),
@@ -140,7 +140,7 @@ class LatentLayer:
         latent = float(self.kv_rank + self.rope_dim)
         own_index = self.index_dim > 0 and not self.shares_index
         return LayerFigures(
-            parameters=self._projections(hidden) + own_index * self._indexer(hidden),
+            parameters=float(self._projections(hidden) + own_index * self._indexer(hidden)),
             full_kv=latent,
             decode_flops=2.0 * self.heads * (latent + self.kv_rank),
             prefill_flops=2.0 * self.heads * (self.nope_dim + self.rope_dim + self.value_dim),
