@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections import deque
 from heapq import heappop, heappush
-from math import ceil, inf, nan, sqrt
+from math import ceil, inf, isnan, nan, sqrt
 
 from planner.simulate.deployment import Deployment
 from planner.simulate.pool import Pool
@@ -34,6 +34,11 @@ class Book:
         lag: Time that its tokens are behind the schedule: in the pipeline, say [s].
         rejected: Too long for the KV memory of a server.
         preemptions: Times that it lost its KV.
+        target, computed, made: Tokens to compute before its next token, computed ones, output.
+        held: KV blocks held outside the growing pool.
+        end: The server's decode step with which it ends; -1 = not decoding.
+        base, offset: Its tokens less the growth of a sequence since the server's start: whole
+            with drafts as the pool counts, smooth as the step time does.
     """
 
     def __init__(self, prompt: list[int], output: list[int]) -> None:
@@ -46,6 +51,13 @@ class Book:
         self.lag = [0.0] * count
         self.rejected = [False] * count
         self.preemptions = [0] * count
+        self.target = list(prompt)
+        self.computed = [0] * count
+        self.made = [0] * count
+        self.held = [0] * count
+        self.end = [-1] * count
+        self.base = [0] * count
+        self.offset = [0.0] * count
 
 
 class Server:
@@ -60,7 +72,6 @@ class Server:
     """
 
     def __init__(self, deployment: Deployment, book: Book) -> None:
-        count = len(book.prompt)
         self.until = inf
         self.load = 0
         self.idle = [0.0]
@@ -70,17 +81,11 @@ class Server:
         self._pool = Pool(deployment.blocks, deployment.block)
         self._slots = deployment.slots
         self._waiting: deque[int] = deque()
-        self._count = count
-        # By request: tokens to compute before its next token, computed ones, output so far, blocks
-        # held outside the growing pool, the decode step at which it ends, and its tokens less the
-        # growth since the server's start: whole as the pool counts, smooth as the time does.
-        self._target = list(book.prompt)
-        self._computed = [0] * count
-        self._made = [0] * count
-        self._held = [0] * count
-        self._end = [-1] * count
-        self._base = [0] * count
-        self._offset = [0.0] * count
+        self._count = len(book.prompt)
+        self._target, self._computed, self._made = book.target, book.computed, book.made
+        self._held, self._end = book.held, book.end
+        self._base, self._offset = book.base, book.offset
+        # When preempted requests had their last token.
         self._lost: dict[int, float] = {}
         # Running requests in order of admission; the decoding ones as a number and a sum of
         # offsets, their ends in a heap; the one prompt that is computed in part.
@@ -285,7 +290,7 @@ class Server:
         self._running[request] = None
         self._held[request] = blocks
         pool.used += blocks
-        if book.admitted[request] != book.admitted[request]:
+        if isnan(book.admitted[request]):
             book.admitted[request] = now
         self._computed[request] = min(
             int(book.prompt[request] * deployment.prefix_hit), self._target[request] - 1

@@ -1,5 +1,7 @@
 """The tables are the model's own steps: single requests take what the model's functions say."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -89,7 +91,7 @@ def test_cached_prefixes_are_not_computed_but_attended_and_held(candidate, param
     c = candidate()
     w = constant(4000, 10)
     full = deployment(c, parameters, w)
-    half = deployment(c, parameters, w.__class__(**{**vars(w), "prefix_hit": 0.5}))
+    half = deployment(c, parameters, replace(w, prefix_hit=0.5))
     run = simulate(half, one(4000, 1), warm_up=0)
     expected = prefill(terms(c, parameters), parameters, np.array([4000.0]), 0.5, 8192.0).alone
     np.testing.assert_allclose(run.ttft - 0.005 - 0.0057 - 4000 * 3.8e-6, expected, rtol=1e-9)
