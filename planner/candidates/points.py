@@ -20,7 +20,7 @@ from planner.candidates.support import (
     weights_fault,
 )
 from planner.catalog import Catalog, version_numbers
-from planner.catalog.models import find_architecture
+from planner.candidates.models import architecture_of
 from planner.errors import InputError
 from planner.model.arrays import Candidates, Floats, Indices
 from planner.model.batching import Load
@@ -108,7 +108,7 @@ class PointResolver:
         """Return the architecture of a known name or config path (raises InputError)."""
         if name not in self._architectures:
             try:
-                self._architectures[name] = find_architecture(name)
+                self._architectures[name] = architecture_of(name)
             except InputError as error:
                 self._architectures[name] = error
         found = self._architectures[name]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from planner.catalog.models import find_architecture
+from planner.candidates.models import architecture_of
 
 DEFAULT_MODEL = "meta-llama/Llama-3.3-70B-Instruct"
 
@@ -48,5 +48,5 @@ def init(*, model: str | None = None) -> str:
         InputError: The model is unknown.
     """
     if model is not None:
-        find_architecture(model)
+        architecture_of(model)
     return TEMPLATE.format(model=model or DEFAULT_MODEL)
