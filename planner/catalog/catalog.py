@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 from planner.catalog.lookup import Names
 from planner.spec.accelerator import Accelerator
 from planner.spec.efficiency import Efficiency
 from planner.spec.engine import Engine, Generation
-from planner.spec.offer import Offer
+from planner.spec.offer import Offer, Terms
 from planner.spec.precision import KvFormat, Precisions, WeightFormat
 from planner.spec.speculation import Speculation, SpeculationMethod
 
@@ -30,6 +30,7 @@ class Catalog:
         usd_per_unit: USD per unit of each currency that offers may use.
         digest: SHA-256 over all files read.
         newest_seen: Newest ``seen`` of all offers, YYYY-MM-DD.
+        terms: What price terms mean beyond the price.
     """
 
     accelerators: Mapping[str, Accelerator]
@@ -41,6 +42,7 @@ class Catalog:
     usd_per_unit: Mapping[str, float]
     digest: str
     newest_seen: str
+    terms: Terms = field(default_factory=Terms)
 
     def accelerator(self, name: str) -> Accelerator:
         """Return the accelerator of an id or alias."""
@@ -84,6 +86,11 @@ class Catalog:
     def usd_per_hour(self, offer: Offer) -> float:
         """Return the price of one instance [USD per hour]."""
         return offer.price_per_hour * self.usd_per_unit[offer.currency]
+
+    def effective_usd_per_hour(self, offer: Offer) -> float:
+        """Return the price of one instance-hour that does its work [USD]: spot is interrupted."""
+        price = offer.effective_price_per_hour(self.terms.interruption_share)
+        return price * self.usd_per_unit[offer.currency]
 
     @cached_property
     def _accelerators(self) -> Names[Accelerator]:

@@ -17,7 +17,7 @@ from planner.spec.base import Spec
 from planner.spec.efficiency import Efficiency
 from planner.spec.engine import Engine, Generation
 from planner.spec.load import load
-from planner.spec.offer import Currencies
+from planner.spec.offer import Currencies, Terms
 from planner.spec.precision import Precisions
 from planner.spec.speculation import Speculation
 
@@ -50,6 +50,9 @@ def load_catalog(
     currencies = Currencies()
     if "currencies.yaml" in files.entries:
         currencies = reader.single("currencies.yaml", Currencies) or currencies
+    terms = Terms()
+    if "terms.yaml" in files.entries:
+        terms = reader.single("terms.yaml", Terms) or terms
     if reader.errors or precisions is None or speculation is None or efficiency is None:
         raise reader.error()
     known = Names("accelerator", accelerators)
@@ -66,6 +69,7 @@ def load_catalog(
         usd_per_unit=rates,
         digest=files.digest(),
         newest_seen=newest_seen(offer.seen for offer in offers),
+        terms=terms,
     )
 
 

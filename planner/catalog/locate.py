@@ -10,7 +10,7 @@ from planner.errors import InputError
 from planner.files import digest
 
 FOLDERS = ("accelerators", "engines")
-SINGLE = ("precisions.yaml", "speculation.yaml", "efficiency.yaml", "currencies.yaml")
+SINGLE = ("precisions.yaml", "speculation.yaml", "efficiency.yaml", "currencies.yaml", "terms.yaml")
 OFFERS = "offers.csv"
 
 _PACKAGE = Path(__file__).resolve().parents[1]

@@ -16,6 +16,7 @@ from planner.spec.offer import Offer
 
 KEY = ("provider", "instance_type", "region", "term")
 PRICES = ("list_price_per_hour", "contracted_price_per_hour")
+DISCOUNT = "discount_share"
 
 Key = tuple[str, ...]
 
@@ -31,9 +32,12 @@ def _whole(text: str) -> object:
 
 
 _READ: Mapping[str, Callable[[str], object]] = {
-    **dict.fromkeys(("gpus", "minimum_instances"), _whole),
+    **dict.fromkeys(("gpus", "minimum_instances", "quota_instances"), _whole),
     **dict.fromkeys(
-        ("internode_gb_per_s", "vcpus", "memory_gib", *PRICES, "upfront_share", "minimum_hours"),
+        (
+            *("internode_gb_per_s", "vcpus", "memory_gib", *PRICES, DISCOUNT),
+            *("upfront_share", "interruption_share", "minimum_hours"),
+        ),
         _number,
     ),
     **dict.fromkeys(("valid_from", "valid_to"), datetime.date.fromisoformat),
@@ -127,7 +131,8 @@ def _laid_over(rows: Mapping[Key, _Row], path: Path) -> dict[Key, _Row]:
     faults: list[Fault] = []
     for key, row in _keyed(path).items():
         under = rows.get(key)
-        if not any(name in row.values for name in PRICES):
+        said = PRICES if under is None else (*PRICES, DISCOUNT)
+        if not any(name in row.values for name in said):
             faults.append(row.fault(PRICES[0], f"no price; give {' or '.join(PRICES)}"))
         if under is None and not {"accelerator", "gpus"} <= row.values.keys():
             message = f"no offer has this key; mend {', '.join(KEY)}, or add accelerator and gpus"
@@ -141,7 +146,7 @@ def _completed(row: _Row, under: _Row | None, name: str, as_of: str) -> _Row:
     """Return a row with what it does not state: the date and source are never the old price's."""
     beneath = dict(under.values) if under else {}
     list_source = beneath.get("source", "")
-    for column in ("contracted_price_per_hour", "valid_from", "valid_to", "flag", "note"):
+    for column in ("contracted_price_per_hour", DISCOUNT, "valid_from", "valid_to", "flag", "note"):
         beneath.pop(column, None)
     keeps_list = under is not None and PRICES[0] not in row.values
     beneath |= {

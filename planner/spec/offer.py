@@ -8,7 +8,7 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, model_validator
 
 from planner.spec.accelerator import LinkKind
-from planner.spec.base import Count, Name, NonNegative, Positive, Share, Spec
+from planner.spec.base import Count, Name, NonNegative, Positive, Share, Source, Spec
 
 Term = Literal["on_demand", "spot", "reserved_1y", "reserved_3y", "prepaid", "owned"]
 Flag = Literal["", "suspect", "stale", "estimate", "partial", "small-host", "fractional"]
@@ -23,9 +23,14 @@ class Offer(Spec):
         accelerator, gpus: What an instance holds.
         link: Link class where the instance differs from the accelerator's own; empty = same.
         internode_gb_per_s: Network per GPU between instances [1e9 B/s].
-        list_price_per_hour, contracted_price_per_hour: Per instance-hour, in ``currency``.
+        list_price_per_hour: Before any discount, per instance-hour, in ``currency``.
+        discount_share: Negotiated share off the list price; not beside a contracted price.
+        contracted_price_per_hour: As agreed, per instance-hour.
         upfront_share: Share paid at the start of a reserved term.
+        interruption_share: Spot: share of what is paid for that interruptions make useless;
+            None = the default of ``terms.yaml``.
         minimum_hours, minimum_instances: Smallest lease.
+        quota_instances: Most instances that the buyer may have; None = not stated.
         valid_from, valid_to: Validity of the price, where stated.
         seen: When the price was seen: YYYY, YYYY-MM or YYYY-MM-DD.
         seen_basis: How that date is known.
@@ -45,11 +50,14 @@ class Offer(Spec):
     region: Name
     term: Term
     list_price_per_hour: Positive
+    discount_share: Annotated[float, Field(ge=0, lt=1)] = 0.0
     contracted_price_per_hour: Positive | None = None
     currency: Annotated[str, Field(pattern=r"^[A-Z]{3}$")] = "USD"
     upfront_share: Share = 0.0
+    interruption_share: Annotated[float, Field(ge=0, lt=1)] | None = None
     minimum_hours: NonNegative = 0.0
     minimum_instances: Count = 1
+    quota_instances: Count | None = None
     valid_from: datetime.date | None = None
     valid_to: datetime.date | None = None
     seen: Annotated[str, Field(pattern=r"^\d{4}(-\d{2}(-\d{2})?)?$")]
@@ -65,13 +73,39 @@ class Offer(Spec):
 
     @property
     def price_per_hour(self) -> float:
-        """Contracted price if there is one, else list [currency per instance-hour]."""
-        return self.contracted_price_per_hour or self.list_price_per_hour
+        """Contracted price, else list less discount [currency per instance-hour]."""
+        discounted = self.list_price_per_hour * (1.0 - self.discount_share)
+        return self.contracted_price_per_hour or discounted
+
+    def effective_price_per_hour(self, interruption_share: float) -> float:
+        """Return the price of an instance-hour that does its work [currency].
+
+        Args:
+            interruption_share: Of spot capacity, where the row states none of its own.
+        """
+        if self.term != "spot":
+            return self.price_per_hour
+        own = self.interruption_share
+        return self.price_per_hour / (1.0 - (interruption_share if own is None else own))
 
     @model_validator(mode="after")
     def _dates_in_order(self) -> Self:
         if self.valid_from and self.valid_to and self.valid_to < self.valid_from:
             raise ValueError("valid_to is before valid_from; swap or mend them")
+        return self
+
+    @model_validator(mode="after")
+    def _one_way_to_say_the_discount(self) -> Self:
+        if self.discount_share and self.contracted_price_per_hour is not None:
+            raise ValueError(
+                "discount_share and contracted_price_per_hour say the same; give one of them"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _only_spot_is_interrupted(self) -> Self:
+        if self.interruption_share is not None and self.term != "spot":
+            raise ValueError("interruption_share is for term spot; leave it empty")
         return self
 
 
@@ -89,3 +123,24 @@ class Currencies(Spec):
     rates: dict[Annotated[str, Field(pattern=r"^[A-Z]{3}$")], ExchangeRate] = Field(
         default_factory=dict
     )
+
+
+class Terms(Spec):
+    """``terms.yaml``: what price terms mean beyond the price.
+
+    Attributes:
+        interruption_share: Of spot capacity, the share that is paid for and does no work.
+        sources: Dated source of every number.
+    """
+
+    interruption_share: Annotated[float, Field(ge=0, lt=1)] = 0.0
+    sources: tuple[Source, ...] = ()
+
+    @model_validator(mode="after")
+    def _every_number_has_a_source(self) -> Self:
+        named = {key for source in self.sources for key in source.keys}
+        if self.interruption_share and "interruption_share" not in named:
+            raise ValueError(
+                "no source names interruption_share; add it to `for` of an entry under `sources`"
+            )
+        return self
