@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import cast
 
+import moocore
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
@@ -44,8 +45,6 @@ def nondominated(points: Floats, sets: NDArray[np.intp] | None = None) -> NDArra
     Source:
         moocore (Kung, Luccio & Preparata, J. ACM 22(4), 1975).
     """
-    import moocore
-
     if not len(points):
         return np.zeros(0, dtype=bool)
     capped = np.where(np.isfinite(points), points, np.finfo(float).max)
@@ -59,8 +58,6 @@ def nondominated(points: Floats, sets: NDArray[np.intp] | None = None) -> NDArra
 
 def hypervolume(points: Floats, reference: Floats) -> float:
     """Return the volume that the points dominate inside the reference point, (n, m) and (m,)."""
-    import moocore
-
     if not len(points):
         return 0.0
     return float(moocore.hypervolume(points, ref=reference))

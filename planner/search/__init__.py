@@ -1,1 +1,1 @@
-
+"""Space -> Optuna study over shapes, exact inner solve, polish, proof. See README.md here."""

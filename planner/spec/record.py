@@ -14,12 +14,22 @@ from planner.spec.base import Count, Name, NonNegative, Positive, Share, Spec
 from planner.spec.efficiency import Evidence
 from planner.spec.offer import Flag, Offer, Term
 
-SCHEMA_VERSION = 1
-
 Whole = Annotated[int, Field(ge=0)]
 LossGrade = Literal["native", "measured", "good", "fair", "thin", "none"]
 Reason = Literal["unvalidated evidence", "flagged price", "beyond the gates"]
-Resource = Literal["memory", "prefill", "decode", "link", "launch", "queue", "batch", "time"]
+Resource = Literal[
+    "memory",
+    "prefill",
+    "decode",
+    "link",
+    "launch",
+    "queue",
+    "batch",
+    "time",
+    "money",
+    "quality",
+    "quota",
+]
 
 
 class Inputs(Spec):
@@ -51,6 +61,7 @@ class Hardware(Spec):
         name: Vendor's name of the accelerator.
         gpus_per_instance: GPUs that one instance holds.
         link: Link between them.
+        link_domain: GPUs that reach each other over it.
         link_gb_per_s, internode_gb_per_s: One-way rates per GPU [1e9 B/s]; 0 = unknown.
         memory_gib: Memory of one GPU as the driver reports it [GiB].
         assumed: Catalog figures of the accelerator that are guesses.
@@ -61,6 +72,7 @@ class Hardware(Spec):
     name: Name
     gpus_per_instance: Count
     link: Name
+    link_domain: Count
     link_gb_per_s: NonNegative
     internode_gb_per_s: NonNegative
     memory_gib: Positive
@@ -91,10 +103,12 @@ class Rows(Spec):
         tp, pp, dp: Tensor, pipeline, attention data parallel degree of a replica.
         speculation: Method id, or ``off``.
         draft_tokens: Draft tokens per verification.
+        accept_first, accept_decay: Acceptance of draft token i: first * decay^(i-1).
         max_num_seqs, token_budget: Limits of a step, per dp rank.
         replicas, instances, gpus: Copies of the model; whole instances and GPUs bought.
         ttft_p50_ms ... e2e_p95_ms: Predicted latencies [ms], without margin; None = without
             bound (overload), or offline.
+        further_ms: The same for other targets of slo.yaml, by their key (``itl_p99_ms``).
         output_tokens_per_s: Output at the rate that is sized for, over all replicas.
         capacity_tokens_per_s: Output at full utilization.
         utilization: Rate / capacity; offline: run / deadline.
@@ -115,6 +129,8 @@ class Rows(Spec):
     dp: tuple[Count, ...]
     speculation: tuple[Name, ...]
     draft_tokens: tuple[Whole, ...]
+    accept_first: tuple[float, ...]
+    accept_decay: tuple[float, ...]
     max_num_seqs: tuple[Count, ...]
     token_budget: tuple[Count, ...]
     replicas: tuple[Count, ...]
@@ -126,6 +142,7 @@ class Rows(Spec):
     tpot_p95_ms: tuple[float | None, ...]
     e2e_p50_ms: tuple[float | None, ...]
     e2e_p95_ms: tuple[float | None, ...]
+    further_ms: dict[Name, tuple[float | None, ...]]
     output_tokens_per_s: tuple[float, ...]
     capacity_tokens_per_s: tuple[float, ...]
     utilization: tuple[float, ...]
@@ -304,7 +321,7 @@ class Option(Spec):
         speculation, draft_tokens: Method (``off``) and draft tokens.
         acceptance: Chance that the first draft token is accepted, and its decay; None = off.
         ttft, tpot, e2e: Latencies; None offline.
-        bound_tpot_ms: TPOT at the speed of light (all efficiencies 1, batch 1).
+        bound_tpot_ms: TPOT at the speed of light (all efficiencies 1) at the option's own batch.
         targets: Every target of slo.yaml.
         utilization, wait_probability, slots: As in Rows.
         rate_per_s: Rate sized for [1/s]; offline: mean rate of the run.
@@ -427,7 +444,7 @@ class PlanRecord(Spec):
         verification: What a simulation said about the picks; empty = not checked.
     """
 
-    schema_version: Literal[1] = SCHEMA_VERSION
+    schema_version: Literal[1] = 1
     planner_version: Name
     inputs: Inputs
     offers: tuple[Offer, ...]

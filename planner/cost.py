@@ -1,0 +1,198 @@
+"""Money: the only code that knows a price. Amounts are USD."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from planner.catalog import Catalog
+from planner.errors import Fault, InputError, suggestion
+from planner.model.arrays import Columns, Floats, Indices
+from planner.spec.offer import Offer
+from planner.spec.purchase import Purchase
+from planner.units import MILLION, SECONDS_PER_HOUR
+
+PART_OF_A_GPU = "fractional"
+"""Flag of rows that sell part of a GPU: no plan can use them."""
+
+
+def instances_needed(
+    replicas: Floats, gpus_per_replica: Floats, gpus_per_instance: Floats | Indices | int
+) -> Floats:
+    """Whole instances that hold the replicas, (n,).
+
+    Args:
+        replicas: Copies of the model, (n,).
+        gpus_per_replica: tp * pp * dp, (n,).
+        gpus_per_instance: GPUs of one instance.
+
+    Returns:
+        Instances: small replicas share one if they fit whole; a replica larger than an instance
+        takes several of its own.
+
+    >>> instances_needed(np.array([5.0, 3.0]), np.array([2.0, 16.0]), 8)
+    array([2., 6.])
+    """
+    inside = np.floor(gpus_per_instance / gpus_per_replica)
+    shared = np.ceil(replicas / np.maximum(inside, 1.0))
+    own = replicas * np.ceil(gpus_per_replica / gpus_per_instance)
+    return np.where(inside >= 1.0, shared, own)
+
+
+def usd_per_mtok(usd_per_hour: Floats, tokens_per_s: Floats) -> Floats:
+    """Price of a million tokens [USD], (n,).
+
+    >>> usd_per_mtok(np.array([4.0]), np.array([1500.0])).round(3)
+    array([0.741])
+    """
+    return usd_per_hour / (tokens_per_s * SECONDS_PER_HOUR / MILLION)
+
+
+@dataclass(frozen=True)
+class Quotes:
+    """The prices of one hardware class.
+
+    Attributes:
+        offers: Rows of ``offers.csv``, cheapest first.
+        prices: USD per instance-hour of each.
+    """
+
+    offers: tuple[Offer, ...]
+    prices: tuple[float, ...]
+
+    def clean(self) -> Quotes:
+        """Return the rows without a flag."""
+        kept = [(o, p) for o, p in zip(self.offers, self.prices, strict=True) if not o.flag]
+        return Quotes(tuple(o for o, _ in kept), tuple(p for _, p in kept))
+
+
+@dataclass(frozen=True)
+class Bill(Columns):
+    """The cheapest way to buy each deployment, (n,).
+
+    Attributes:
+        offer: Row of the quotes; -1 = nothing for sale.
+        instances: Instances bought.
+        usd_per_hour: Price; infinity = nothing for sale.
+    """
+
+    offer: Indices
+    instances: Floats
+    usd_per_hour: Floats
+
+
+def cheapest(quotes: Quotes, instances: Floats) -> Bill:
+    """Return the cheapest offer for each number of instances; smallest leases are kept.
+
+    Args:
+        quotes: Prices of the class that the deployments run on.
+        instances: Instances needed, (n,).
+    """
+    if not quotes.offers:
+        nothing = np.full(len(instances), np.inf)
+        return Bill(np.full(len(instances), -1, dtype=np.intp), instances, nothing)
+    least = np.array([offer.minimum_instances for offer in quotes.offers], dtype=float)
+    bought = np.maximum(instances[:, None], least)
+    amounts = bought * np.array(quotes.prices)
+    best = amounts.argmin(axis=1)
+    rows = np.arange(len(instances))
+    return Bill(best, bought[rows, best], amounts[rows, best])
+
+
+def quote(catalog: Catalog, offers: Sequence[Offer]) -> Quotes:
+    """Return offers with their prices in USD, cheapest first; equal ones by their key."""
+    priced = sorted((catalog.usd_per_hour(offer), offer.key, offer) for offer in offers)
+    return Quotes(tuple(o for *_, o in priced), tuple(price for price, *_ in priced))
+
+
+def allowed_offers(catalog: Catalog, purchase: Purchase, as_of: str) -> tuple[Offer, ...]:
+    """Return the offers that slo.yaml allows to buy.
+
+    Args:
+        catalog: Holds the offers.
+        purchase: Terms, providers, regions and accelerators to choose from.
+        as_of: YYYY-MM-DD; offers not valid on that day are left out.
+
+    Raises:
+        InputError: A provider or region that no offer has, or nothing is left.
+    """
+    accelerators = {catalog.accelerator(name).id for name in purchase.accelerators}
+    faults = [
+        *_unknown("providers", purchase.providers, {o.provider for o in catalog.offers}),
+        *_unknown("regions", purchase.regions, {o.region for o in catalog.offers}),
+    ]
+    if faults:
+        raise InputError("slo.yaml", faults)
+    providers = {name.casefold() for name in purchase.providers}
+    regions = {name.casefold() for name in purchase.regions}
+    chosen = tuple(
+        offer
+        for offer in catalog.offers
+        if offer.term in purchase.terms
+        and offer.flag != PART_OF_A_GPU
+        and (not accelerators or offer.accelerator in accelerators)
+        and (not providers or offer.provider.casefold() in providers)
+        and (not regions or offer.region.casefold() in regions)
+        and (offer.valid_from is None or offer.valid_from.isoformat() <= as_of)
+        and (offer.valid_to is None or offer.valid_to.isoformat() >= as_of)
+    )
+    if not chosen:
+        message = "no offer has these terms, providers, regions and accelerators; allow more"
+        raise InputError("slo.yaml", [Fault("", "purchase", message)])
+    return chosen
+
+
+def _unknown(key: str, names: Sequence[str], known: set[str]) -> list[Fault]:
+    folded = {name.casefold() for name in known}
+    return [
+        Fault(
+            "",
+            f"purchase.{key}",
+            f"no offer has '{name}'{suggestion(name, known) or '; see offers.csv'}",
+        )
+        for name in names
+        if name.casefold() not in folded
+    ]
+
+
+@dataclass(frozen=True)
+class Amounts(Columns):
+    """What deployments cost, (n,) [USD].
+
+    Attributes:
+        usd_per_hour: As billed.
+        usd_per_mtok_output, usd_per_mtok_total: At the mean rate.
+        usd_per_mtok_full: Per million output tokens at full utilization.
+        mean_utilization: Mean output / capacity.
+    """
+
+    usd_per_hour: Floats
+    usd_per_mtok_output: Floats
+    usd_per_mtok_total: Floats
+    usd_per_mtok_full: Floats
+    mean_utilization: Floats
+
+
+def amounts(
+    usd_per_hour: Floats, output_rate: Floats, total_rate: Floats, capacity_rate: Floats
+) -> Amounts:
+    """Return prices per token.
+
+    Args:
+        usd_per_hour: As billed, (n,).
+        output_rate: Output tokens per second at the mean rate, (n,).
+        total_rate: Prompt and output tokens per second at the mean rate, (n,).
+        capacity_rate: Output tokens per second at full utilization, (n,).
+    """
+    full = usd_per_mtok(usd_per_hour, capacity_rate)
+    use = output_rate / capacity_rate
+    return Amounts(usd_per_hour, full / use, usd_per_mtok(usd_per_hour, total_rate), full, use)
+
+
+def quotes_by_class(
+    catalog: Catalog, offers_of: Mapping[str, Sequence[Offer]]
+) -> dict[str, Quotes]:
+    """Return the prices of each hardware class."""
+    return {key: quote(catalog, offers) for key, offers in offers_of.items()}

@@ -1,0 +1,93 @@
+"""The best deployments found so far, per hardware class and free of prices."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from planner.model.arrays import Columns, Floats, Indices
+from planner.pareto import nondominated
+from planner.search.inner import Rows, homes, objectives, within_reach
+from planner.search.problem import Problem
+from planner.search.shapes import ShapeTable
+
+
+@dataclass(frozen=True)
+class Entries(Columns):
+    """Deployments on hardware classes, (n,).
+
+    Attributes:
+        hardware: Hardware class.
+        rows: The deployment.
+        points: Objectives, (n, m).
+        served: Latencies or run as scored, (n, k).
+    """
+
+    hardware: Indices
+    rows: Rows
+    points: Floats
+    served: Floats
+
+    def take(self, rows: Indices | NDArray[np.bool_]) -> Entries:
+        """Return the named entries, in that order."""
+        at = np.flatnonzero(rows) if rows.dtype == np.bool_ else rows
+        return Entries(self.hardware[at], self.rows.take(at), self.points[at], self.served[at])
+
+
+def joined(parts: list[Entries]) -> Entries:
+    """Return the entries of all parts, one after the other."""
+    return Entries(
+        np.concatenate([part.hardware for part in parts]),
+        Rows.join([part.rows for part in parts]),
+        np.concatenate([part.points for part in parts]),
+        np.concatenate([part.served for part in parts]),
+    )
+
+
+def canonical(entries: Entries) -> Entries:
+    """Return the entries in an order that does not depend on how they were found."""
+    r = entries.rows
+    keys = (r.replicas, r.budget, r.limit, r.shape, *entries.points.T[::-1], entries.hardware)
+    return entries.take(np.lexsort(keys))
+
+
+@dataclass
+class Archive:
+    """Non-dominated entries per hardware class; of equal ones the first in canonical order."""
+
+    problem: Problem
+    table: ShapeTable
+    entries: Entries = field(init=False)
+    scored: int = 0
+
+    def __post_init__(self) -> None:
+        """Begin with nothing."""
+        offline = self.problem.demand.job is not None
+        none = np.zeros(0, dtype=np.intp)
+        rows = Rows(none, none, none, np.zeros(0))
+        width = 1 if offline else 2
+        self.entries = Entries(none, rows, np.zeros((0, width + 2)), np.zeros((0, width)))
+
+    def add(self, rows: Rows, served: Floats) -> None:
+        """Keep what is not dominated.
+
+        Args:
+            rows: Scored deployments.
+            served: Their service, as ``inner.service`` returns it.
+        """
+        self.scored += len(rows)
+        good = within_reach(self.problem, self.table, rows, served)
+        rows, served = rows.take(good), served[good]
+        if not len(rows):
+            return
+        row, hardware = homes(self.table, rows)
+        placed, seen = rows.take(row), served[row]
+        points = objectives(self.problem, self.table, placed, hardware, seen)
+        every = canonical(joined([self.entries, Entries(hardware, placed, points, seen)]))
+        self.entries = every.take(nondominated(every.points, every.hardware))
+
+    def shapes(self) -> Indices:
+        """Return the shapes that have an entry, sorted."""
+        return np.unique(self.entries.rows.shape)

@@ -1,0 +1,232 @@
+"""A search's archive -> the columns of the record."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from planner.candidates.hardware import HardwareClass
+from planner.candidates.margins import margin
+from planner.model.arrays import Floats, Indices
+from planner.model.batching import offline_batch
+from planner.model.queueing import OpenLoop, percentile, steady_state
+from planner.pareto import rounded
+from planner.search.archive import Entries
+from planner.search.inner import Rows as Deployments
+from planner.search.inner import blocks, bought, job_load, row_candidates
+from planner.search.problem import Problem
+from planner.search.search import Found
+from planner.search.setup import Setting
+from planner.search.shapes import ShapeTable
+from planner.spec.record import ClassArchive, Hardware, Rows
+from planner.units import MILLI, SECONDS_PER_HOUR
+
+STANDARD = tuple((metric, share) for metric in ("ttft", "tpot", "e2e") for share in (50, 95))
+"""Percentiles that every record holds."""
+
+Target = tuple[str, int]
+Column = tuple[float | None, ...]
+
+
+@dataclass(frozen=True)
+class Performance:
+    """What the model says of deployments, (n,); times in the units of the record."""
+
+    latency: dict[Target, Floats]
+    capacity: Floats
+    utilization: Floats
+    wait: Floats
+    slots: Floats
+    output: Floats
+    run: Floats
+
+
+def performance(
+    problem: Problem, table: ShapeTable, rows: Deployments, targets: Iterable[Target] = ()
+) -> Performance:
+    """Return the whole performance of deployments.
+
+    Args:
+        problem: Model, load.
+        table: Shapes that the rows point into.
+        rows: Deployments.
+        targets: Percentiles wanted beside the standard ones.
+    """
+    wanted = tuple(dict.fromkeys((*STANDARD, *targets)))
+    score = _online if problem.demand.job is None else _offline
+    parts = [score(problem, table, rows.take(part), wanted) for part in blocks(len(rows))]
+    names = ("capacity", "utilization", "wait", "slots", "output", "run")
+    none = np.zeros(0)
+    joined = {n: np.concatenate([none, *(getattr(part, n) for part in parts)]) for n in names}
+    latency = {
+        key: np.concatenate([none, *(part.latency[key] for part in parts)]) for key in wanted
+    }
+    return Performance(latency, **joined)
+
+
+def _online(
+    problem: Problem, table: ShapeTable, rows: Deployments, wanted: Sequence[Target]
+) -> Performance:
+    demand, w = problem.demand, problem.demand.workload
+    c = row_candidates(problem, table, rows)
+    rate = np.full(len(rows), demand.rate)
+    state: OpenLoop = steady_state(c, problem.parameters, w, rate, routing=demand.routing)
+    return Performance(
+        latency={
+            (metric, share): percentile(state, w, metric, share / 100) / MILLI  # type: ignore[arg-type]
+            for metric, share in wanted
+        },
+        capacity=state.capacity * w.output_mean,
+        utilization=state.utilization,
+        wait=state.wait_probability,
+        slots=state.slots,
+        output=state.output_rate,
+        run=np.full(len(rows), np.nan),
+    )
+
+
+def _offline(
+    problem: Problem, table: ShapeTable, rows: Deployments, wanted: Sequence[Target]
+) -> Performance:
+    c = row_candidates(problem, table, rows)
+    batch = offline_batch(c, problem.parameters, job_load(problem, c))
+    nothing = np.full(len(rows), np.nan)
+    job = problem.demand.job
+    assert job is not None
+    return Performance(
+        latency=dict.fromkeys(wanted, nothing),
+        capacity=batch.output_rate,
+        utilization=batch.run / job.deadline,
+        wait=nothing,
+        slots=np.minimum(batch.fits, c.layout.max_sequences),
+        output=batch.output_rate,
+        run=batch.run / SECONDS_PER_HOUR,
+    )
+
+
+def archives(
+    made: Setting, problem: Problem, found: Found, confidence: float, targets: Sequence[Target]
+) -> tuple[ClassArchive, ...]:
+    """Return the record's archive, class by class.
+
+    Args:
+        made: Names behind the problem's indices.
+        problem: The problem as searched.
+        found: Result of the search.
+        confidence: That of slo.yaml, for the margins.
+        targets: Percentiles that slo.yaml sets limits on.
+    """
+    entries = found.entries
+    rows, back = _distinct(entries.rows)
+    performed = performance(problem, found.table, rows, targets)
+    classes = []
+    for number, hardware in enumerate(problem.tables.hardware):
+        mine = np.flatnonzero(entries.hardware == number)
+        if not len(mine):
+            continue
+        columns = _columns(made, problem, found, entries.take(mine), (performed, back[mine]))
+        generations = sorted(set(columns.generation))
+        efficiency, chip = problem.tables.efficiency, hardware.accelerator
+        classes.append(
+            ClassArchive(
+                hardware=_hardware(hardware),
+                margins=tuple(margin(efficiency, g, chip, confidence) for g in generations),
+                rows=columns,
+            )
+        )
+    return tuple(classes)
+
+
+def _distinct(rows: Deployments) -> tuple[Deployments, Indices]:
+    keys = np.stack([rows.shape, rows.limit, rows.budget, rows.replicas])
+    _, first, back = np.unique(keys, axis=1, return_index=True, return_inverse=True)
+    return rows.take(first), back.ravel()
+
+
+def _hardware(hardware: HardwareClass) -> Hardware:
+    chip = hardware.accelerator
+    guessed = {key for source in chip.sources if source.assumed for key in source.keys}
+    return Hardware(
+        id=hardware.id,
+        accelerator=chip.id,
+        name=chip.name,
+        gpus_per_instance=hardware.gpus,
+        link=hardware.link_kind,
+        link_domain=max(hardware.link_domain, 1),
+        link_gb_per_s=hardware.link_gb_per_s,
+        internode_gb_per_s=hardware.internode_gb_per_s,
+        memory_gib=chip.memory_gib,
+        assumed=tuple(sorted(guessed)),
+    )
+
+
+def _columns(
+    made: Setting,
+    problem: Problem,
+    found: Found,
+    entries: Entries,
+    performed: tuple[Performance, Indices],
+) -> Rows:
+    perf, at = performed
+    rows, shapes, inner = entries.rows, found.table.shapes.take(entries.rows.shape), problem.inner
+    layouts = [problem.layouts[i] for i in shapes.layout]
+    drafts = [problem.drafts[i] for i in shapes.draft]
+    methods = [problem.tables.methods[d.method] for d in drafts]
+    losses = [problem.losses[w][k] for w, k in zip(shapes.weights, shapes.kv, strict=True)]
+    instances = bought(problem, found.table, rows, entries.hardware)
+    per_instance = np.array([h.gpus for h in problem.tables.hardware])[entries.hardware]
+    gpus = instances * per_instance
+    power = gpus * found.table.candidates.chip.power[rows.shape]
+    standard = {f"{m}_p{share}_ms": _numbers(perf.latency[m, share][at]) for m, share in STANDARD}
+    further = {
+        f"{m}_p{share}_ms": _numbers(values[at])
+        for (m, share), values in perf.latency.items()
+        if (m, share) not in STANDARD
+    }
+    return Rows(
+        engine=tuple(made.engines[i] for i in shapes.stack),
+        generation=tuple(problem.tables.stacks[i].generation.id for i in shapes.stack),
+        weights=tuple(problem.tables.weights[i].id for i in shapes.weights),
+        kv=tuple(problem.tables.kv[i].id for i in shapes.kv),
+        tp=tuple(x.tp for x in layouts),
+        pp=tuple(x.pp for x in layouts),
+        dp=tuple(x.dp for x in layouts),
+        speculation=tuple("off" if m is None else m.id for m in methods),
+        draft_tokens=tuple(d.tokens for d in drafts),
+        accept_first=tuple(float(d.first) for d in drafts),
+        accept_decay=tuple(float(d.decay) for d in drafts),
+        max_num_seqs=_counts(inner.batch_limits[rows.limit]),
+        token_budget=_counts(inner.token_budgets[rows.budget]),
+        replicas=_counts(rows.replicas),
+        instances=_counts(instances),
+        gpus=_counts(gpus),
+        **standard,
+        further_ms=further,
+        output_tokens_per_s=_finite(perf.output[at]),
+        capacity_tokens_per_s=_finite(perf.capacity[at]),
+        utilization=_finite(perf.utilization[at]),
+        wait_probability=_numbers(perf.wait[at]),
+        slots=_finite(perf.slots[at]),
+        run_hours=_numbers(perf.run[at]),
+        loss_objective=_finite(np.array([loss.objective for loss in losses])),
+        loss_median=_finite(np.array([loss.median for loss in losses])),
+        loss_p90=_finite(np.array([loss.p90 for loss in losses])),
+        power_w=_numbers(power),
+    )
+
+
+def _counts(values: Floats) -> tuple[int, ...]:
+    return tuple(int(value) for value in values)
+
+
+def _finite(values: Floats) -> tuple[float, ...]:
+    return tuple(rounded(values).tolist())
+
+
+def _numbers(values: Floats) -> Column:
+    short = rounded(values)
+    return tuple(
+        v if ok else None for v, ok in zip(short.tolist(), np.isfinite(short), strict=True)
+    )

@@ -1,0 +1,309 @@
+"""slo.yaml, catalog and space -> the problem that a search solves."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from itertools import product
+
+import numpy as np
+
+from planner.candidates.choices import Tables
+from planner.candidates.demand import both_quantile, lengths_of, sized_rate, slo_workload
+from planner.candidates.efficiency import Stack, global_parameters
+from planner.candidates.figures import parameter_counts
+from planner.candidates.hardware import HardwareClass, hardware_class
+from planner.candidates.quality import Loss, QualityCase, quality_loss
+from planner.candidates.support import Layout
+from planner.catalog import Catalog
+from planner.errors import Fault, InputError
+from planner.search.problem import Demand, Draft, Inner, Job, Problem, Reach
+from planner.spec.architecture import Architecture
+from planner.spec.offer import Offer
+from planner.spec.precision import KvFormat, WeightFormat
+from planner.spec.slo import Slo
+from planner.spec.space import ALL, SearchSpace
+from planner.spec.speculation import Acceptance, SpeculationMethod
+from planner.units import MILLI, SECONDS_PER_HOUR
+
+OFF = "off"
+ACCEPTANCE_TASKS = {"code": "coding", "reasoning": "math", "long_context": "rag"}
+"""Task of slo.yaml -> task of the acceptance table, where the words differ."""
+
+
+@dataclass(frozen=True)
+class Setting:
+    """A problem and the names that its indices stand for.
+
+    Attributes:
+        problem: What the search solves.
+        engines: Engine id of each stack of the tables.
+        offers: Offers of each hardware class of the tables.
+        weights, kv: Format ids.
+        notes: What had to be assumed, in sentences.
+    """
+
+    problem: Problem
+    engines: tuple[str, ...]
+    offers: tuple[tuple[Offer, ...], ...]
+    notes: tuple[str, ...]
+
+
+def setting(
+    slo: Slo,
+    catalog: Catalog,
+    space: SearchSpace,
+    architecture: Architecture,
+    offers: Sequence[Offer],
+) -> Setting:
+    """Return the problem that slo.yaml poses.
+
+    Args:
+        slo: What is asked.
+        catalog: Hardware, engines, formats, fitted values.
+        space: Choices to explore.
+        architecture: The model.
+        offers: What may be bought.
+
+    Raises:
+        InputError: Names that the catalog does not know, or a context the model does not have.
+    """
+    longest, notes = _longest(slo, architecture)
+    weights = _weights(catalog, space, architecture)
+    kv = _formats(catalog.precisions.kv, [catalog.kv_format(n).id for n in _named(space.kv)])
+    engines, stacks = _stacks(slo, catalog, space)
+    classes = _classes(catalog, offers)
+    methods, drafts, asked = _drafts(slo, catalog, space, architecture)
+    problem = Problem(
+        tables=Tables(
+            efficiency=catalog.efficiency,
+            architectures=(architecture,),
+            hardware=tuple(made for made, _ in classes),
+            stacks=stacks,
+            weights=weights,
+            kv=kv,
+            methods=methods,
+        ),
+        parameters=global_parameters(catalog.efficiency),
+        losses=_losses(weights, kv, quality_case(slo, catalog, architecture)),
+        layouts=tuple(
+            Layout(tp, pp, dp)
+            for tp, pp, dp in product(
+                sorted(space.tensor_parallel),
+                sorted(space.pipeline_parallel),
+                sorted(space.data_parallel),
+            )
+        ),
+        drafts=drafts,
+        asked=asked,
+        inner=_inner(space),
+        conditions=space.conditions,
+        demand=_demand(slo, longest),
+        spare=slo.purchase.spare_replicas,
+    )
+    return Setting(problem, engines, tuple(sold for _, sold in classes), notes)
+
+
+def quality_case(slo: Slo, catalog: Catalog, architecture: Architecture) -> QualityCase:
+    """Return what the quality loss of formats depends on."""
+    return QualityCase(
+        total_parameters=parameter_counts(architecture).total,
+        task=slo.task,
+        context_tokens=both_quantile(*lengths_of(slo), 0.95),
+        native_format=architecture.native_format,
+        measured={_format_key(catalog, k): v for k, v in slo.quality.measured.items()},
+        allow=tuple(_format_key(catalog, key) for key in slo.quality.allow),
+    )
+
+
+def reach_of(slo: Slo, slack: float) -> Reach:
+    """Return how far candidates may lie from the targets to be worth knowing.
+
+    Args:
+        slo: Targets, quality, purchase limits.
+        slack: Factor on the latency targets; infinity = every candidate is worth knowing.
+    """
+    if not np.isfinite(slack):
+        return Reach()
+    limits = {"ttft": np.inf, "tpot": np.inf}
+    for metric, percentile, limit_ms in slo.targets.items():
+        # A target on a higher percentile bounds the p95 too; one on a lower does not.
+        if metric in limits and percentile >= 95:
+            limits[metric] = min(limits[metric], limit_ms * MILLI * slack)
+    offline, loss = slo.traffic.offline, slo.quality.max_loss_percent
+    return Reach(
+        ttft=limits["ttft"],
+        tpot=limits["tpot"],
+        run=np.inf if offline is None else offline.deadline_hours * SECONDS_PER_HOUR,
+        loss=np.inf if loss is None else loss,
+        gpus=slo.purchase.max_gpus or np.inf,
+    )
+
+
+def with_reach(problem: Problem, reach: Reach) -> Problem:
+    """Return the problem with another reach."""
+    return replace(problem, reach=reach)
+
+
+def _longest(slo: Slo, architecture: Architecture) -> tuple[float, tuple[str, ...]]:
+    asked, most = slo.traffic.max_context_tokens, architecture.max_context_tokens
+    if asked is not None and asked > most:
+        message = f"{asked} is above the {most} tokens of {architecture.name}; lower it"
+        raise InputError("slo.yaml", [Fault("", "traffic.max_context_tokens", message)])
+    if asked is not None:
+        return float(asked), ()
+    longest = both_quantile(*lengths_of(slo), 0.99)
+    if longest > most:
+        note = f"Requests longer than the model's {most} tokens (the p99 is {longest:.0f}) are cut."
+        return float(most), (note,)
+    return longest, ()
+
+
+def _named(names: Iterable[str]) -> tuple[str, ...]:
+    return tuple(name for name in names if name.casefold() != ALL)
+
+
+def _formats(known: Sequence[KvFormat], ids: Sequence[str]) -> tuple[KvFormat, ...]:
+    return tuple(fmt for fmt in known if not ids or fmt.id in ids)
+
+
+def _bits(fmt: WeightFormat) -> int:
+    """Bits of a weight, without the share of its scales."""
+    return int(8 * fmt.bytes_per_parameter)
+
+
+def _weights(
+    catalog: Catalog, space: SearchSpace, architecture: Architecture
+) -> tuple[WeightFormat, ...]:
+    """Return the released format and those of the space with fewer bits; never an upcast."""
+    native = catalog.weight_format(architecture.native_format)
+    ids = [catalog.weight_format(name).id for name in _named(space.weights)]
+    return tuple(
+        fmt
+        for fmt in catalog.precisions.weights
+        if fmt.id == native.id or (_bits(fmt) < _bits(native) and (not ids or fmt.id in ids))
+    )
+
+
+def _stacks(
+    slo: Slo, catalog: Catalog, space: SearchSpace
+) -> tuple[tuple[str, ...], tuple[Stack, ...]]:
+    names = slo.engines or space.engines or tuple(e.id for e in catalog.engines.values())
+    engines = [catalog.engine(name) for name in names]
+    if slo.engines or space.engines:
+        faults = [
+            Fault("", "engines", f"{e.id} is scored but not searched; use plan score, or remove it")
+            for e in engines
+            if not e.searched
+        ]
+        if faults:
+            raise InputError("slo.yaml", faults)
+    found = [
+        (engine.id, Stack(generation))
+        for engine in sorted(engines, key=lambda e: e.id)
+        for generation in engine.generations
+        if engine.searched and generation.current
+    ]
+    return tuple(name for name, _ in found), tuple(stack for _, stack in found)
+
+
+def _classes(
+    catalog: Catalog, offers: Sequence[Offer]
+) -> tuple[tuple[HardwareClass, tuple[Offer, ...]], ...]:
+    found: dict[str, tuple[HardwareClass, list[Offer]]] = {}
+    for offer in offers:
+        chip = catalog.accelerators[offer.accelerator]
+        made = hardware_class(chip, offer.gpus, offer.link, offer.internode_gb_per_s)
+        found.setdefault(made.id, (made, []))[1].append(offer)
+    return tuple((found[key][0], tuple(found[key][1])) for key in sorted(found))
+
+
+def _format_key(catalog: Catalog, name: str) -> str:
+    """Return the quality key of a format: ``fp8``, or ``kv-fp8`` for the cache."""
+    if name.casefold().startswith("kv-"):
+        return f"kv-{catalog.kv_format(name[3:]).id}"
+    return catalog.weight_format(name).id
+
+
+def _losses(
+    weights: Sequence[WeightFormat], kv: Sequence[KvFormat], case: QualityCase
+) -> tuple[tuple[Loss, ...], ...]:
+    return tuple(tuple(quality_loss(w, k, case) for k in kv) for w in weights)
+
+
+def _drafts(
+    slo: Slo, catalog: Catalog, space: SearchSpace, architecture: Architecture
+) -> tuple[tuple[SpeculationMethod | None, ...], tuple[Draft, ...], frozenset[str]]:
+    """Return the methods, the choices among them, and the ids that slo.yaml names."""
+    named = slo.speculation.methods
+    chosen = [n for n in named or () if n.casefold() != OFF]
+    own = {
+        catalog.speculation_method(name).id: value
+        for name, value in slo.speculation.acceptance.items()
+    }
+    asked = frozenset({catalog.speculation_method(name).id for name in chosen} | set(own))
+    ranges = {
+        catalog.speculation_method(x.method).id: x.draft_tokens
+        for x in space.speculation
+        if x.method.casefold() != OFF
+    }
+    usual = sorted({tokens for lengths in ranges.values() for tokens in lengths}) or [1, 3]
+    methods: list[SpeculationMethod | None] = [None]
+    drafts = [Draft()] if named is None or any(n.casefold() == OFF for n in named) else []
+    for method in catalog.speculation.methods:
+        wanted = method.id in asked if named is not None else method.id in {*ranges, *asked}
+        if not wanted:
+            continue
+        methods.append(method)
+        row = acceptance(method, slo.task, architecture)
+        first, decay = (own[method.id].c1, own[method.id].d) if method.id in own else row
+        drafts += [
+            Draft(len(methods) - 1, tokens, first, decay)
+            for tokens in ranges.get(method.id, tuple(usual))
+            if tokens <= method.max_draft_tokens
+        ]
+    return tuple(methods), tuple(drafts), asked
+
+
+def acceptance(
+    method: SpeculationMethod, task: str, architecture: Architecture
+) -> tuple[float, float]:
+    """Return c1 and d of a method for a task of slo.yaml.
+
+    Of several tiers, the one that the model's own draft layers were trained for. A task without
+    a row takes the row for any task, else the lowest.
+    """
+    tier = "multi-step" if architecture.mtp_trained_steps else "single-module"
+    rows = [row for row in method.acceptance if row.tier in ("", tier)] or list(method.acceptance)
+    name = ACCEPTANCE_TASKS.get(task, task)
+    exact = [row for row in rows if row.task == name] or [r for r in rows if r.task == "any"]
+
+    def low(row: Acceptance) -> float:
+        return row.c1
+
+    best = min(exact or rows, key=low)
+    return best.c1, best.d
+
+
+def _inner(space: SearchSpace) -> Inner:
+    return Inner(
+        batch_limits=np.array(sorted(space.max_num_seqs), dtype=float),
+        token_budgets=np.array(sorted(space.token_budget), dtype=float),
+        spread=np.array(sorted(space.replicas.spread), dtype=float),
+        max_replicas=float(space.replicas.max),
+    )
+
+
+def _demand(slo: Slo, longest: float) -> Demand:
+    offline = slo.traffic.offline
+    job = None
+    if offline is not None:
+        job = Job(offline.requests, offline.deadline_hours * SECONDS_PER_HOUR)
+    return Demand(
+        workload=slo_workload(slo),
+        rate=sized_rate(slo),
+        longest=longest,
+        headroom=slo.headroom,
+        routing=slo.routing,
+        job=job,
+    )

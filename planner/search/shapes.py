@@ -1,0 +1,295 @@
+"""The explicit table of shapes: every supported combination that fits in memory.
+
+A shape is scored once for all hardware classes on which it behaves alike (a replica inside one
+server does not care how many GPUs the instance has); the classes of a shape are its *homes*.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from planner.candidates.choices import Choices, build
+from planner.candidates.hardware import HardwareClass, wire
+from planner.candidates.support import (
+    Layout,
+    kv_fault,
+    layout_fault,
+    speculation_fault,
+    weights_fault,
+)
+from planner.candidates.weights import is_moe
+from planner.model.arrays import Candidates, Columns, Floats, Indices
+from planner.model.memory import sequences_that_fit
+from planner.search.problem import Problem
+from planner.spec.architecture import Architecture
+from planner.spec.space import Condition
+
+Mask = NDArray[np.bool_]
+AXES = ("hardware", "stack", "weights", "kv", "layout", "draft")
+
+
+@dataclass(frozen=True)
+class Shapes(Columns):
+    """Indices of each shape into the problem's tables, (n,); rows are sorted by code.
+
+    Attributes:
+        hardware: The first hardware class on which it behaves like this.
+        stack, weights, kv, layout, draft: The other choices.
+        code: All six in one number.
+    """
+
+    hardware: Indices
+    stack: Indices
+    weights: Indices
+    kv: Indices
+    layout: Indices
+    draft: Indices
+    code: Indices
+
+    def axes(self) -> Indices:
+        """Return the six indices, (n, 6)."""
+        return np.stack([getattr(self, name) for name in AXES], axis=1)
+
+
+@dataclass(frozen=True)
+class ShapeTable:
+    """Shapes with their columns and homes.
+
+    Attributes:
+        shapes: (n,).
+        sizes: Number of choices on each axis.
+        twins: First hardware class on which a layout behaves alike, (hardware, layout).
+        candidates: Columns of each shape with one replica; batch limit and budget are open.
+        fits: Sequences of the workload that one dp rank holds, (n,).
+        loss, loss_p90: Quality loss as compared, and its pessimistic end [%], (n,).
+        home_hardware: Hardware classes of all shapes, shape by shape.
+        home_start: First home of each shape, (n + 1,).
+    """
+
+    shapes: Shapes
+    sizes: tuple[int, ...]
+    twins: Indices
+    candidates: Candidates
+    fits: Floats
+    loss: Floats
+    loss_p90: Floats
+    home_hardware: Indices
+    home_start: Indices
+
+    def __len__(self) -> int:
+        return len(self.shapes)
+
+    def find(self, axes: Indices) -> Indices:
+        """Return the row of each (n, 6) combination; -1 where there is no such shape."""
+        twin = self.twins[axes[:, 0], axes[:, 4]]
+        codes = np.ravel_multi_index((twin, *axes.T[1:]), self.sizes).astype(np.intp)
+        if not len(self):
+            return np.full(len(codes), -1, dtype=np.intp)
+        rows = np.minimum(np.searchsorted(self.shapes.code, codes), len(self) - 1)
+        return np.where(self.shapes.code[rows] == codes, rows, -1)
+
+
+def shape_table(problem: Problem) -> ShapeTable:
+    """Return every shape that the engine supports, the conditions allow and memory holds."""
+    allowed = _supported(problem)
+    hardware, stack, weights, kv, layout, draft = (
+        axis.astype(np.intp) for axis in np.nonzero(allowed)
+    )
+    twins = _twins(problem)
+    sizes = allowed.shape
+    codes = np.ravel_multi_index(
+        (twins[hardware, layout], stack, weights, kv, layout, draft), sizes
+    )
+    distinct, shape_of = np.unique(codes, return_inverse=True)
+    axes = [axis.astype(np.intp) for axis in np.unravel_index(distinct, sizes)]
+    named = dict(zip(AXES, axes, strict=True))
+    shapes = Shapes(**named, code=distinct.astype(np.intp))
+    candidates = build(problem.tables, _choices(problem, shapes))
+    fits = sequences_that_fit(candidates, np.full(len(shapes), problem.demand.workload.context_end))
+    longest = sequences_that_fit(candidates, np.full(len(shapes), problem.demand.longest))
+    holds = (longest >= 1.0) & (fits >= 1.0)
+    kept = holds[shape_of] & _needed(problem, shapes, holds, hardware, shape_of)
+    hardware, shape_of = hardware[kept], shape_of[kept]
+    order = np.lexsort((hardware, shape_of))
+    used, counts = np.unique(shape_of, return_counts=True)
+    losses = np.array([[loss.objective for loss in row] for row in problem.losses])
+    worst = np.array([[loss.p90 for loss in row] for row in problem.losses])
+    kept_shapes = shapes.take(used)
+    return ShapeTable(
+        shapes=kept_shapes,
+        sizes=sizes,
+        twins=twins,
+        candidates=candidates.take(used),
+        fits=fits[used],
+        loss=losses[kept_shapes.weights, kept_shapes.kv],
+        loss_p90=worst[kept_shapes.weights, kept_shapes.kv],
+        home_hardware=hardware[order],
+        home_start=np.concatenate([[0], np.cumsum(counts)]).astype(np.intp),
+    )
+
+
+def _choices(problem: Problem, shapes: Shapes) -> Choices:
+    one = np.ones(len(shapes))
+    drafts, layouts = problem.drafts, problem.layouts
+    draft = np.array([(d.method, d.tokens, d.first, d.decay) for d in drafts])[shapes.draft]
+    layout = np.array([(x.tp, x.pp, x.dp) for x in layouts], dtype=float)[shapes.layout]
+    return Choices(
+        architecture=np.zeros(len(shapes), dtype=np.intp),
+        hardware=shapes.hardware,
+        stack=shapes.stack,
+        weights=shapes.weights,
+        kv=shapes.kv,
+        method=draft[:, 0].astype(np.intp),
+        tp=layout[:, 0],
+        pp=layout[:, 1],
+        dp=layout[:, 2],
+        replicas=one,
+        max_sequences=one,
+        token_budget=one,
+        draft_tokens=draft[:, 1],
+        accept_first=draft[:, 2],
+        accept_decay=draft[:, 3],
+        poll_steps=0 * one,
+        batch_wait_steps=0 * one,
+    )
+
+
+def _supported(p: Problem) -> Mask:
+    """Mask over all combinations, axis by axis as in AXES: what the engines and rules allow."""
+    t, architecture = p.tables, p.tables.architectures[0]
+    chips = [h.accelerator for h in t.hardware]
+    known = {chip.id: chip for chip in chips}
+    row = {key: number for number, key in enumerate(known)}
+    of = [row[chip.id] for chip in chips]
+
+    def table(count: int, fault: Callable[..., str]) -> Mask:
+        made = [
+            [[not fault(s, a, i) for i in range(count)] for s in t.stacks] for a in known.values()
+        ]
+        return np.array(made, dtype=bool)[of]
+
+    weights = table(len(t.weights), lambda s, a, i: weights_fault(s, a, t.weights[i]))
+    kv = table(len(t.kv), lambda s, a, i: kv_fault(s, a, t.kv[i]))
+    draft = table(
+        len(p.drafts),
+        lambda s, a, i: _draft_fault(p, s, a, i),
+    )
+    quality = np.array([[loss.supported for loss in row] for row in p.losses], dtype=bool)
+    layout = _layouts(p, architecture)
+    allowed: Mask = (
+        weights[:, :, :, None, None, None]
+        & kv[:, :, None, :, None, None]
+        & quality[None, None, :, :, None, None]
+        & layout[:, :, None, None, :, None]
+        & draft[:, :, None, None, None, :]
+    )
+    return allowed
+
+
+def _draft_fault(p: Problem, stack: object, chip: object, index: int) -> str:
+    method = p.tables.methods[p.drafts[index].method]
+    asked = method is not None and method.id in p.asked
+    return speculation_fault(
+        stack,  # type: ignore[arg-type]
+        chip,  # type: ignore[arg-type]
+        p.tables.architectures[0],
+        method,
+        asked=asked,
+    )
+
+
+def _layouts(p: Problem, architecture: Architecture) -> Mask:
+    """Mask (hardware, stack, layout): what engines run and the space's conditions allow."""
+    made: dict[Hashable, bool] = {}
+
+    def runs(stack: int, hardware: HardwareClass, layout: Layout) -> bool:
+        key = (stack, layout, hardware.node_gpus, hardware.internode_gb_per_s > 0)
+        if key not in made:
+            fault = layout_fault(p.tables.stacks[stack], hardware, architecture, layout)
+            made[key] = not fault
+        return made[key]
+
+    rules = [RULES[name] for name in p.conditions if name in RULES]
+    return np.array(
+        [
+            [
+                [
+                    all(rule(h, architecture, x) for rule in rules) and runs(s, h, x)
+                    for x in p.layouts
+                ]
+                for s in range(len(p.tables.stacks))
+            ]
+            for h in p.tables.hardware
+        ],
+        dtype=bool,
+    )
+
+
+Rule = Callable[[HardwareClass, Architecture, Layout], bool]
+
+
+def is_latent(architecture: Architecture) -> bool:
+    """Whether any layer has latent attention (MLA)."""
+    return any(g.attention is not None and g.attention.kind == "mla" for g in architecture.layers)
+
+
+def gpus(layout: Layout) -> int:
+    """GPUs of a replica."""
+    return layout.tp * layout.pp * layout.dp
+
+
+RULES: dict[Condition, Rule] = {
+    "tp_divides_node": lambda h, _, x: h.gpus % x.tp == 0 or x.tp % h.gpus == 0,
+    "tp_within_link_domain": lambda h, _, x: x.tp <= max(h.link_domain, 1),
+    "dp_only_moe_or_mla": lambda _, a, x: x.dp == 1 or is_moe(a) or is_latent(a),
+    "dp_only_mla": lambda _, a, x: x.dp == 1 or is_latent(a),
+    "replica_within_node": lambda h, _, x: gpus(x) <= h.gpus,
+}
+"""The conditions that one hardware class and layout decide; docs in ``spec/space.py``."""
+
+WHEN_NEEDED: Condition = "pp_only_across_nodes_or_when_needed"
+
+
+def _needed(p: Problem, shapes: Shapes, holds: Mask, hardware: Indices, shape_of: Indices) -> Mask:
+    """Which homes the rule on pipelines leaves: stages only across instances, or to fit at all."""
+    if WHEN_NEEDED not in p.conditions:
+        return np.ones(len(hardware), dtype=bool)
+    stages = np.array([x.pp for x in p.layouts])[shapes.layout][shape_of]
+    size = np.array([gpus(x) for x in p.layouts])[shapes.layout][shape_of]
+    across = size > np.array([h.gpus for h in p.tables.hardware])[hardware]
+    formats = (hardware, shapes.stack[shape_of], shapes.weights[shape_of], shapes.kv[shape_of])
+    group = np.unique(np.stack(formats), axis=1, return_inverse=True)[1].ravel()
+    flat = np.zeros(int(group.max(initial=-1)) + 1, dtype=bool)
+    np.logical_or.at(flat, group, holds[shape_of] & (stages == 1))
+    kept: Mask = (stages == 1) | across | ~flat[group]
+    return kept
+
+
+def _twins(p: Problem) -> Indices:
+    """First hardware class on which a layout behaves as on this one, (hardware, layout)."""
+    first: dict[Hashable, int] = {}
+    return np.array(
+        [
+            [first.setdefault(_behaviour(h, x), number) for x in p.layouts]
+            for number, h in enumerate(p.tables.hardware)
+        ],
+        dtype=np.intp,
+    )
+
+
+def _behaviour(h: HardwareClass, x: Layout) -> Hashable:
+    """What a replica of this layout sees of a hardware class."""
+    link, node = wire(h, x.tp), h.node_gpus
+    spans = (x.tp * x.dp > node, gpus(x) > node)
+    network = h.internode_gb_per_s if any(spans) else 0.0
+    return (h.accelerator.id, x, link.kind, link.rate, spans, network)
+
+
+def with_inner(c: Candidates, limit: Floats, budget: Floats, replicas: Floats) -> Candidates:
+    """Return the columns with these batch limits, token budgets and replicas."""
+    layout = replace(c.layout, max_sequences=limit, token_budget=budget, replicas=replicas)
+    return replace(c, layout=layout)

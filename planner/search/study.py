@@ -1,0 +1,191 @@
+"""The outer search as an Optuna study: a trial is a shape, its inner solve is exact."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from planner.model.arrays import Floats, Indices
+from planner.search.archive import Archive
+from planner.search.inner import Parts, bought, deployments, homes, service, within_reach
+from planner.search.problem import Problem
+
+if TYPE_CHECKING:
+    from optuna import Study
+
+POPULATION = 50
+FIRST_GENERATION = {"NSGAIISampler:generation": 0}
+"""NSGA-II breeds only from trials that carry its own mark; added trials lack it otherwise."""
+WORST = 1e6
+"""Value of every objective of a trial that has no deployment."""
+UNSUPPORTED = 10.0
+"""Constraint value of a shape that does not exist; a missed target is below."""
+
+Parameters = dict[str, str]
+
+
+@dataclass(frozen=True)
+class Names:
+    """What a trial's parameters are called: labels of every axis, fixed for the whole study."""
+
+    hardware: tuple[str, ...]
+    engine: tuple[str, ...]
+    weights: tuple[str, ...]
+    kv: tuple[str, ...]
+    layout: tuple[str, ...]
+    speculation: tuple[str, ...]
+
+    def axes(self) -> dict[str, tuple[str, ...]]:
+        """Return the labels by parameter name, in the order of the shape table's axes."""
+        return {name: getattr(self, name) for name in self.__dataclass_fields__}
+
+
+def names(problem: Problem) -> Names:
+    """Return the labels of a problem's choices."""
+    t = problem.tables
+    return Names(
+        hardware=tuple(h.id for h in t.hardware),
+        engine=tuple(s.generation.id for s in t.stacks),
+        weights=tuple(fmt.id for fmt in t.weights),
+        kv=tuple(fmt.id for fmt in t.kv),
+        layout=tuple(f"tp{x.tp} pp{x.pp} dp{x.dp}" for x in problem.layouts),
+        speculation=tuple(_draft_name(problem, index) for index in range(len(problem.drafts))),
+    )
+
+
+def _draft_name(problem: Problem, index: int) -> str:
+    draft = problem.drafts[index]
+    method = problem.tables.methods[draft.method]
+    return "off" if method is None else f"{method.id} {draft.tokens}"
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What a trial is told of its shape.
+
+    Attributes:
+        values: The best of each objective over its deployments.
+        violation: How far the nearest deployment is from the targets; 0 or less = it meets them.
+    """
+
+    values: tuple[float, ...]
+    violation: float
+
+
+def judge(archive: Archive, parts: Parts, shapes: Indices, guide: Floats) -> list[Verdict]:
+    """Score shapes, keep what is good, and return a verdict for each.
+
+    Args:
+        archive: Takes the deployments.
+        parts: Shared parts of the shapes.
+        shapes: Rows of the shape table, -1 = there is no such shape.
+        guide: Weight of an instance of each hardware class, such as its price: tells the sampler
+            which shapes are cheap and changes nothing in the archive.
+    """
+    problem, table = archive.problem, archive.table
+    rows = deployments(problem, table, parts, np.unique(shapes[shapes >= 0]))
+    served = service(problem, table, rows)
+    archive.add(rows, served)
+    good = np.zeros(len(rows), dtype=bool)
+    good[within_reach(problem, table, rows, served)] = True
+    row, hardware = homes(table, rows)
+    weight = bought(problem, table, rows.take(row), hardware) * guide[hardware]
+    cheapest = np.full(len(rows), np.inf)
+    np.minimum.at(cheapest, row, weight)
+    points = np.column_stack([cheapest, served, table.loss[rows.shape]])
+    excess = _excess(problem, served, table.loss_p90[rows.shape])
+    return [
+        _verdict(points[mine], good[mine], excess[mine])
+        for mine in (np.flatnonzero(rows.shape == shape) for shape in shapes)
+    ]
+
+
+def _excess(problem: Problem, served: Floats, loss: Floats) -> Floats:
+    reach = problem.reach
+    limits = (reach.ttft, reach.tpot) if problem.demand.job is None else (reach.run,)
+    ratio = np.minimum(served, WORST) / np.array(limits)
+    over = np.maximum(ratio.max(axis=1), np.where(loss <= reach.loss, 0.0, 2.0))
+    excess: Floats = np.minimum(over - 1.0, UNSUPPORTED - 1.0)
+    return excess
+
+
+def _verdict(points: Floats, good: Floats, excess: Floats) -> Verdict:
+    width = points.shape[1]
+    if not len(points):
+        return Verdict((WORST,) * width, UNSUPPORTED)
+    best = points[good.astype(bool)] if good.any() else points[[int(excess.argmin())]]
+    ideal = np.minimum(best.min(axis=0), WORST)
+    violation = -1.0 if good.any() else max(float(excess.min()), 1e-6)
+    return Verdict(tuple(float(value) for value in ideal), violation)
+
+
+def open_study(problem: Problem, seed: int) -> Study:
+    """Return a fresh in-memory study, minimising each objective."""
+    import optuna
+
+    optuna.logging.set_verbosity(optuna.logging.ERROR)
+    sampler = optuna.samplers.NSGAIISampler(population_size=POPULATION, seed=seed)
+    width = 4 if problem.demand.job is None else 3
+    return optuna.create_study(directions=["minimize"] * width, sampler=sampler)
+
+
+def explore(
+    study: Study,
+    archive: Archive,
+    parts: Parts,
+    guide: Floats,
+    trials: int,
+    stop: Callable[[], bool],
+) -> int:
+    """Ask the study for shapes, batch by batch, and tell it what they are worth.
+
+    Args:
+        study: From ``open_study``; seeds may have been added.
+        archive, parts, guide: As for ``judge``.
+        trials: Shapes to ask for.
+        stop: Polled before each batch.
+
+    Returns:
+        Trials run.
+    """
+    table, axes = archive.table, names(archive.problem).axes()
+    spaces = _distributions(archive.problem)
+    index = {key: {label: i for i, label in enumerate(labels)} for key, labels in axes.items()}
+    done = 0
+    while done < trials and not stop():
+        asked = [study.ask(spaces) for _ in range(min(POPULATION, trials - done))]
+        codes = [[index[key][trial.params[key]] for key in axes] for trial in asked]
+        verdicts = judge(archive, parts, table.find(np.array(codes, dtype=np.intp)), guide)
+        for trial, verdict in zip(asked, verdicts, strict=True):
+            trial.set_constraint("targets", verdict.violation)
+            study.tell(trial, list(verdict.values))
+        done += len(asked)
+    return done
+
+
+def plant(study: Study, archive: Archive, shapes: Indices, verdicts: Sequence[Verdict]) -> None:
+    """Add judged shapes to the study as its first generation, at most one population."""
+    import optuna
+
+    axes = names(archive.problem).axes()
+    spaces = _distributions(archive.problem)
+    rows = archive.table.shapes.axes()[shapes]
+    for codes, verdict in list(zip(rows, verdicts, strict=True))[:POPULATION]:
+        study.add_trial(
+            optuna.create_trial(
+                params={key: axes[key][code] for key, code in zip(axes, codes, strict=True)},
+                distributions=spaces,
+                values=list(verdict.values),
+                constraints={"targets": verdict.violation},
+                system_attrs=dict(FIRST_GENERATION),
+            )
+        )
+
+
+def _distributions(problem: Problem) -> dict[str, Any]:
+    from optuna.distributions import CategoricalDistribution
+
+    return {key: CategoricalDistribution(labels) for key, labels in names(problem).axes().items()}

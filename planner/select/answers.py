@@ -1,0 +1,197 @@
+"""The archive's rows as columns, and which limits of slo.yaml each of them keeps."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from planner.cost import Bill, Quotes, amounts, cheapest
+from planner.model.arrays import Floats, Indices
+from planner.spec.record import ClassArchive, Margin
+from planner.spec.slo import Slo
+
+Mask = NDArray[np.bool_]
+
+HIGHEST_UTILIZATION = 0.85
+HIGHEST_WAIT = 0.02
+FEWEST_SLOTS = 8.0
+"""Where the open-loop formula is to be trusted; planner/model/README.md#queueing."""
+MARGIN_OF = {"ttft": "ttft", "tpot": "tpot", "itl": "tpot", "e2e": "e2e"}
+
+
+@dataclass(frozen=True)
+class Answers:
+    """Every row of the archive, (n,).
+
+    Attributes:
+        place, row: Class archive and row in it.
+        columns: The record's numeric columns by name; NaN = does not apply.
+        latency, upper: Predicted latencies [ms] without and with margin, by target key; infinity
+            = without bound.
+        unvalidated: Rows without measured evidence.
+        gated: Rows beyond the gates of the formula.
+    """
+
+    place: Indices
+    row: Indices
+    columns: Mapping[str, Floats]
+    latency: Mapping[str, Floats]
+    upper: Mapping[str, Floats]
+    unvalidated: Mask
+    gated: Mask
+
+    def __len__(self) -> int:
+        return len(self.place)
+
+
+NUMERIC = (
+    "instances",
+    "gpus",
+    "replicas",
+    "output_tokens_per_s",
+    "capacity_tokens_per_s",
+    "utilization",
+    "wait_probability",
+    "slots",
+    "run_hours",
+    "loss_objective",
+    "loss_median",
+    "loss_p90",
+    "power_w",
+)
+STANDARD = tuple(f"{m}_p{share}_ms" for m in ("ttft", "tpot", "e2e") for share in (50, 95))
+
+
+def answers(archives: Sequence[ClassArchive]) -> Answers:
+    """Return the rows of all classes as columns."""
+    counts = [len(archive.rows.engine) for archive in archives]
+    further = list(archives[0].rows.further_ms) if archives else []
+    latency = {
+        **{k: _joined([getattr(a.rows, k) for a in archives], np.inf) for k in STANDARD},
+        **{k: _joined([a.rows.further_ms[k] for a in archives], np.inf) for k in further},
+    }
+    columns = {k: _joined([getattr(a.rows, k) for a in archives], np.nan) for k in NUMERIC}
+    margins = [
+        {m.generation: m for m in archive.margins}[generation]
+        for archive in archives
+        for generation in archive.rows.generation
+    ]
+    wait = np.nan_to_num(columns["wait_probability"], nan=0.0)
+    offline = ~np.isnan(columns["run_hours"])
+    beyond = (columns["utilization"] > HIGHEST_UTILIZATION) | (wait > HIGHEST_WAIT)
+    return Answers(
+        place=np.repeat(np.arange(len(archives)), counts),
+        row=np.concatenate([np.arange(n) for n in counts] or [np.zeros(0, np.intp)]),
+        columns=columns,
+        latency=latency,
+        upper={key: values * _factors(margins, key) for key, values in latency.items()},
+        unvalidated=np.array([m.evidence == "unvalidated" for m in margins], dtype=bool),
+        gated=~offline & (beyond | (columns["slots"] < FEWEST_SLOTS)),
+    )
+
+
+def _joined(columns: Sequence[Sequence[float | None]], missing: float) -> Floats:
+    values = [missing if v is None else v for column in columns for v in column]
+    return np.array(values, dtype=float)
+
+
+def _factors(margins: Sequence[Margin], key: str) -> Floats:
+    name = MARGIN_OF[key.split("_", maxsplit=1)[0]]
+    return np.array([getattr(m, name) for m in margins], dtype=float)
+
+
+@dataclass(frozen=True)
+class Priced:
+    """Answers with what they cost, (n,).
+
+    Attributes:
+        answers: The rows.
+        bill: Cheapest purchase.
+        flagged: Whether that price carries a flag.
+        money: USD per hour and per million tokens, by the name of the record's field.
+        uses: Share of each limit of slo.yaml that is used, by its key; above 1 = broken.
+    """
+
+    answers: Answers
+    bill: Bill
+    flagged: Mask
+    money: Mapping[str, Floats]
+    uses: Mapping[str, Floats]
+
+    def worst(self) -> Floats:
+        """Return the largest share of any limit that each row uses; 0 where there is no limit."""
+        shares = [np.zeros(len(self.answers)), *self.uses.values()]
+        result: Floats = np.max(np.stack(shares), axis=0)
+        return result
+
+
+def priced(
+    found: Answers, archives: Sequence[ClassArchive], quotes: Mapping[str, Quotes], slo: Slo
+) -> Priced:
+    """Return the rows with their cheapest purchase among the quotes of their class.
+
+    Args:
+        found: From ``answers(archives)``.
+        archives: The archive.
+        quotes: Prices by hardware class id; a class without any cannot be bought.
+        slo: Limits, and the mean rate that tokens are paid for.
+    """
+    nothing = Quotes((), ())
+    bills = [
+        cheapest(quotes.get(a.hardware.id, nothing), found.columns["instances"][found.place == i])
+        for i, a in enumerate(archives)
+    ]
+    bill = Bill.join(bills) if bills else cheapest(nothing, np.zeros(0))
+    flags = {a.hardware.id: quotes.get(a.hardware.id, nothing).offers for a in archives}
+    flagged = [
+        offer >= 0 and bool(flags[archives[place].hardware.id][offer].flag)
+        for place, offer in zip(found.place, bill.offer, strict=True)
+    ]
+    return Priced(
+        answers=found,
+        bill=bill,
+        flagged=np.array(flagged, dtype=bool),
+        money=_money(found, bill, slo),
+        uses=_uses(found, bill, slo),
+    )
+
+
+def _money(found: Answers, bill: Bill, slo: Slo) -> dict[str, Floats]:
+    columns = found.columns
+    output = columns["output_tokens_per_s"]
+    prompt, answer = slo.traffic.prompt_tokens, slo.traffic.output_tokens
+    both = 1.0 + (prompt.mean / answer.mean if prompt and answer else 0.0)
+    rate, mean = slo.traffic.rate_per_s, slo.traffic.average_rate_per_s
+    share = mean / rate if rate and mean else 1.0
+    paid = amounts(
+        bill.usd_per_hour, output * share, output * share * both, columns["capacity_tokens_per_s"]
+    )
+    names = ("usd_per_hour", "usd_per_mtok_output", "usd_per_mtok_total")
+    money = {name: getattr(paid, name) for name in (*names, "usd_per_mtok_full")}
+    job = bill.usd_per_hour * columns["run_hours"]
+    return {**money, "mean_utilization": paid.mean_utilization, "usd_per_job": job}
+
+
+def _uses(found: Answers, bill: Bill, slo: Slo) -> dict[str, Floats]:
+    uses = {
+        f"{metric}_p{share}_ms": found.upper[f"{metric}_p{share}_ms"] / limit
+        for metric, share, limit in slo.targets.items()
+    }
+    quality, purchase, offline = slo.quality, slo.purchase, slo.traffic.offline
+    if offline is not None:
+        uses["deadline_hours"] = found.columns["run_hours"] / offline.deadline_hours
+    else:
+        uses["headroom"] = found.columns["utilization"] / slo.headroom
+    if quality.max_loss_percent is not None:
+        loss = np.maximum(found.columns["loss_p90"], 0.0)
+        limit = quality.max_loss_percent
+        uses["max_loss_percent"] = loss / limit if limit else np.where(loss > 0, np.inf, 0.0)
+    if purchase.budget_usd_per_hour is not None:
+        uses["budget_usd_per_hour"] = bill.usd_per_hour / purchase.budget_usd_per_hour
+    if purchase.max_gpus is not None:
+        bought = found.columns["gpus"] / found.columns["instances"] * bill.instances
+        uses["max_gpus"] = bought / purchase.max_gpus
+    return uses

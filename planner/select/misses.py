@@ -1,0 +1,186 @@
+"""Why nothing works: the nearest deployments, the limits they break, and what would do."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from planner.candidates.demand import sized_rate, slo_workload
+from planner.cost import instances_needed
+from planner.model.arrays import Candidates, Floats, Indices
+from planner.model.queueing import percentile, steady_state
+from planner.pareto import rounded
+from planner.select.answers import Priced
+from planner.select.deploy import Scene, repeat
+from planner.select.front import cost, reasons
+from planner.spec.record import Miss, Option
+from planner.spec.slo import Slo
+from planner.units import MILLI
+
+NEAREST = 3
+"""Misses shown, each on another accelerator."""
+WORDS = {
+    "max_loss_percent": ("quality loss (p90)", "%", "quality.max_loss_percent"),
+    "budget_usd_per_hour": ("price", "USD/h", "purchase.budget_usd_per_hour"),
+    "max_gpus": ("GPUs", "", "purchase.max_gpus"),
+    "headroom": ("utilization", "", "headroom"),
+    "deadline_hours": ("run", "h", "traffic.offline.deadline_hours"),
+}
+RATES = 24
+MOST_REPLICAS = 4096
+
+
+def nearest(every: Priced, scene: Scene, slo: Slo) -> Indices:
+    """Return the rows that come nearest to all limits, nearest first, one an accelerator."""
+    found = every.answers
+    buyable = np.flatnonzero(np.isfinite(every.bill.usd_per_hour))
+    worst = np.maximum(every.worst()[buyable], 1.0)
+    trust = np.array([len(reasons(every, slo, int(row))) for row in buyable], dtype=float)
+    order = buyable[np.lexsort((cost(every)[buyable], trust, rounded(worst, 3)))]
+    chips = np.array([a.hardware.accelerator for a in scene.archives])[found.place[order]]
+    _, first = np.unique(chips, return_index=True)
+    return order[np.sort(first)][:NEAREST]
+
+
+@dataclass(frozen=True)
+class Case:
+    """One miss: its row, its option, and its columns for the model."""
+
+    every: Priced
+    row: int
+    option: Option
+    candidates: Candidates
+    factors: dict[str, float]
+
+
+def miss(scene: Scene, slo: Slo, every: Priced, row: int, option: Option) -> Miss:
+    """Return what a deployment breaks, and what would make it work."""
+    found = every.answers
+    place = found.place[[row]]
+    factors = {
+        key: float(found.upper[key][row] / found.latency[key][row])
+        if np.isfinite(found.latency[key][row])
+        else 1.0
+        for key in found.latency
+    }
+    case = Case(every, row, option, scene.candidates(place, found.row[[row]]), factors)
+    broken = [name for name, uses in every.uses.items() if uses[row] > 1.0]
+    words = [_broken(slo, case, name) for name in broken]
+    return Miss(
+        option=option,
+        excess=float(rounded(min(max(float(every.worst()[row]), 1.0), 1e12))),
+        misses=(*words, *option.flags),
+        would_do=tuple(_would_do(scene, slo, case, broken)),
+    )
+
+
+def _limit(slo: Slo, name: str) -> float:
+    limits = {f"{m}_p{share}_ms": limit for m, share, limit in slo.targets.items()}
+    limits["headroom"] = slo.headroom
+    limits["max_loss_percent"] = slo.quality.max_loss_percent or 0.0
+    limits["budget_usd_per_hour"] = slo.purchase.budget_usd_per_hour or 0.0
+    limits["max_gpus"] = slo.purchase.max_gpus or 0.0
+    offline = slo.traffic.offline
+    limits["deadline_hours"] = offline.deadline_hours if offline else 0.0
+    return limits[name]
+
+
+def _value(case: Case, name: str) -> float:
+    """Value of the limited quantity, latencies with their margin."""
+    found = case.every.answers
+    if name in found.upper:
+        return float(found.upper[name][case.row])
+    values = {
+        "max_loss_percent": case.option.quality.p90,
+        "budget_usd_per_hour": case.option.money.usd_per_hour,
+        "max_gpus": float(case.option.gpus),
+        "headroom": case.option.utilization,
+        "deadline_hours": case.option.run_hours or np.inf,
+    }
+    return values[name]
+
+
+def _text(value: float) -> str:
+    return f"{float(rounded(value, 3)):g}" if value < 1e5 else f"{value:.0f}"
+
+
+def _broken(slo: Slo, case: Case, name: str) -> str:
+    value, limit = _value(case, name), _limit(slo, name)
+    if name in WORDS:
+        title, unit, _ = WORDS[name]
+        return f"{title} {_text(value)} {unit}".rstrip() + f", limit {_text(limit)}"
+    metric, percentile_name, _ = name.split("_")
+    shown = f"{_text(value)} ms" if np.isfinite(value) else "without bound"
+    return f"{metric.upper()} {percentile_name} {shown}, target {_text(limit)}"
+
+
+def _would_do(scene: Scene, slo: Slo, case: Case, broken: list[str]) -> Iterator[str]:
+    values = [(name, _value(case, name)) for name in broken]
+    if values and all(np.isfinite(value) for _, value in values):
+        yield " with ".join(f"{_key(name)}: {_above(value)}" for name, value in values)
+    if "unvalidated evidence" in case.option.flags and not broken:
+        yield "purchase.allow_unvalidated: true"
+    if "flagged price" in case.option.flags and not broken:
+        yield "purchase.allow_flagged_prices: true"
+    if slo.traffic.offline is not None or not broken:
+        return
+    latencies = [name for name in broken if name not in WORDS]
+    if len(latencies) == len(broken):
+        rate = _rate_that_holds(scene, slo, case)
+        if rate > 0:
+            yield f"rate_per_s: {_text(rate)}"
+        more = _replicas_more(scene, slo, case)
+        if more:
+            yield f"{more} replica{'s' if more > 1 else ''} more"
+
+
+def _key(name: str) -> str:
+    return WORDS[name][2] if name in WORDS else f"slo.{name}"
+
+
+def _above(value: float) -> str:
+    """Return a limit that the value keeps, with three digits, rounded up."""
+    short = float(rounded(value, 3))
+    step = 10.0 ** (np.floor(np.log10(value)) - 2) if value > 0 else 0.0
+    return f"{float(rounded(short + step if short < value else short, 3)):g}"
+
+
+def _hold(scene: Scene, slo: Slo, case: Case, c: Candidates, rate: Floats) -> Floats:
+    """Return the largest share of a latency target or of the headroom that is used, (n,)."""
+    w = slo_workload(slo)
+    state = steady_state(c, scene.parameters, w, rate, routing=slo.routing)
+    worst = state.utilization / slo.headroom
+    for metric, share, limit in slo.targets.items():
+        value = percentile(state, w, metric, share / 100) / MILLI  # type: ignore[arg-type]
+        worst = np.maximum(worst, value * case.factors[f"{metric}_p{share}_ms"] / limit)
+    return worst
+
+
+def _rate_that_holds(scene: Scene, slo: Slo, case: Case) -> float:
+    """Return the largest rate at which the deployment keeps its latency targets; 0 = none."""
+    rate = sized_rate(slo)
+    rates = rate * np.arange(1, RATES) / RATES
+    c = repeat(case.candidates, np.full(len(rates), float(case.option.replicas)))
+    good = np.flatnonzero(_hold(scene, slo, case, c, rates) <= 1.0)
+    return float(rates[good[-1]]) if len(good) else 0.0
+
+
+def _replicas_more(scene: Scene, slo: Slo, case: Case) -> int:
+    """Return the fewest further replicas that make the targets hold inside budget and quota.
+
+    0 = none.
+    """
+    have, option = case.option.replicas, case.option
+    counts = np.arange(have + 1, min(4 * have + 16, MOST_REPLICAS) + 1, dtype=float)
+    c = repeat(case.candidates, counts)
+    good = _hold(scene, slo, case, c, np.full(len(counts), sized_rate(slo))) <= 1.0
+    per_instance = option.gpus // option.instances
+    size = np.full(len(counts), float(option.gpus_per_replica))
+    instances = instances_needed(counts + option.spare_replicas, size, per_instance)
+    purchase = slo.purchase
+    good &= instances * per_instance <= (purchase.max_gpus or np.inf)
+    spent = instances * option.money.price.usd_per_instance_hour
+    good &= spent <= (purchase.budget_usd_per_hour or np.inf)
+    return int(counts[good.argmax()]) - have if good.any() else 0

@@ -1,0 +1,60 @@
+"""What options are compared on: one row an objective, smaller is better."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from planner.model.arrays import Floats
+from planner.pareto import rounded
+from planner.select.answers import Priced
+from planner.spec.slo import Slo
+
+
+@dataclass(frozen=True)
+class Objective:
+    """An objective of slo.yaml: its name and its value for every row, (n,)."""
+
+    name: str
+    value: Callable[[Priced], Floats]
+
+
+def _latency(name: str) -> Objective:
+    return Objective(name, lambda p: p.answers.latency[name])
+
+
+def _money(name: str) -> Objective:
+    return Objective(name, lambda p: p.money[name])
+
+
+def _power(priced: Priced) -> Floats:
+    """Rated power; unknown counts as endless, so that it never looks good."""
+    return np.nan_to_num(priced.answers.columns["power_w"], nan=np.inf)
+
+
+OBJECTIVES = (
+    _money("usd_per_mtok_output"),
+    _money("usd_per_mtok_total"),
+    *(_latency(f"ttft_p{share}_ms") for share in (50, 95)),
+    *(_latency(f"tpot_p{share}_ms") for share in (50, 95)),
+    _latency("e2e_p95_ms"),
+    Objective("quality_loss_percent", lambda p: p.answers.columns["loss_objective"]),
+    Objective("gpus", lambda p: p.answers.columns["gpus"]),
+    Objective("power_w", _power),
+)
+BY_NAME = {objective.name: objective for objective in OBJECTIVES}
+OFFLINE = ("usd_per_mtok_output", "usd_per_mtok_total", "quality_loss_percent", "gpus", "power_w")
+"""Objectives that mean something for offline work."""
+
+
+def chosen(slo: Slo) -> tuple[Objective, ...]:
+    """Return the objectives of slo.yaml; offline without those that are latencies."""
+    offline = slo.traffic.offline is not None
+    return tuple(BY_NAME[name] for name in slo.objectives if not offline or name in OFFLINE)
+
+
+def points(priced: Priced, objectives: Sequence[Objective]) -> Floats:
+    """Return the objectives of every row, rounded as they are recorded, (n, m)."""
+    return rounded(np.column_stack([objective.value(priced) for objective in objectives]))

@@ -1,0 +1,324 @@
+"""A row of the archive with its price -> an Option that a person can read and buy."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+
+import numpy as np
+
+from planner.candidates.demand import lengths_of, sized_rate, slo_workload
+from planner.candidates.quality import QualityCase, quality_loss
+from planner.cost import Quotes
+from planner.model.arrays import Candidates, Floats, Indices
+from planner.model.batching import Load, offline_batch
+from planner.model.bounds import bound_tpot
+from planner.model.memory import (
+    kv_bytes,
+    kv_bytes_per_token,
+    kv_pool_bytes,
+    reserved_tokens,
+    weight_bytes,
+)
+from planner.model.queueing import steady_state
+from planner.pareto import rounded
+from planner.select.answers import Priced
+from planner.select.binding import StepShares, binding, step_shares
+from planner.select.deploy import OFF, Scene
+from planner.select.front import reasons
+from planner.spec.offer import Offer
+from planner.spec.record import (
+    Latency,
+    MemoryUse,
+    Money,
+    Option,
+    Price,
+    QualityLoss,
+    TargetResult,
+)
+from planner.spec.slo import Slo
+from planner.units import GIB, MILLI
+
+
+@dataclass(frozen=True)
+class Shop:
+    """Prices and the rows of the record's offers that they stand for."""
+
+    quotes: dict[str, Quotes]
+    offers: tuple[Offer, ...]
+
+
+@dataclass(frozen=True)
+class _Figures:
+    """What the model says of the rows beyond the archive, (n,)."""
+
+    bound_ms: Floats
+    weights: Floats
+    pool: Floats
+    reserve: Floats
+    device: Floats
+    per_token: Floats
+    sequences: Floats
+    shares: StepShares
+
+
+def options(
+    scene: Scene, shop: Shop, slo: Slo, case: QualityCase, chosen: tuple[Priced, Indices]
+) -> tuple[Option, ...]:
+    """Return options in the order of the rows.
+
+    Args:
+        scene: Catalog, model, archive.
+        shop: Prices; those that ``chosen`` was billed with.
+        slo: What was asked.
+        case: What the quality loss depends on.
+        chosen: Priced rows, and which of them.
+    """
+    answer, rows = chosen
+    if not len(rows):
+        return ()
+    found = answer.answers
+    c = scene.candidates(found.place[rows], found.row[rows])
+    figures = _figures(scene, slo, c)
+    return tuple(
+        _option(scene, shop, slo, case, _Row(answer, int(row), figures, i))
+        for i, row in enumerate(rows)
+    )
+
+
+@dataclass(frozen=True)
+class _Row:
+    """One row: its place in the priced answers, and in the figures."""
+
+    answer: Priced
+    row: int
+    figures: _Figures
+    at: int
+
+    def column(self, name: str) -> float:
+        return float(self.answer.answers.columns[name][self.row])
+
+    def maybe(self, name: str) -> float | None:
+        value = self.column(name)
+        return number(value) if np.isfinite(value) else None
+
+
+def number(value: float) -> float:
+    """Return a number with the digits of the record."""
+    return float(rounded(value))
+
+
+def _figures(scene: Scene, slo: Slo, c: Candidates) -> _Figures:
+    w = slo_workload(slo)
+    one = np.ones(len(c))
+    context = w.context * one
+    if slo.traffic.offline is None:
+        state = steady_state(c, scene.parameters, w, sized_rate(slo) * one, routing=slo.routing)
+        batch = state.batch
+    else:
+        batch = offline_batch(c, scene.parameters, _load(slo, len(c))).batch
+    held = reserved_tokens(c, w.prompt_mean * one, w.output_mean * one)
+    pool = kv_pool_bytes(c)
+    return _Figures(
+        bound_ms=bound_tpot(c, batch, context) / MILLI,
+        weights=weight_bytes(c) / GIB,
+        pool=pool / GIB,
+        reserve=c.engine.reserve / GIB,
+        device=c.chip.memory / GIB,
+        per_token=kv_bytes_per_token(c),
+        sequences=pool / np.maximum(kv_bytes(c, held), 1.0),
+        shares=step_shares(c, scene.parameters, batch, context),
+    )
+
+
+def _load(slo: Slo, count: int) -> Load:
+    prompt, output = lengths_of(slo)
+    offline = slo.traffic.offline
+    one = np.ones(count)
+    return Load(
+        prompt=prompt.mean * one,
+        output=output.mean * one,
+        identical=0 * one,
+        prefix_hit=slo.traffic.prefix_hit_rate * one,
+        concurrency=np.inf * one,
+        waves=np.inf * one,
+        requests=(offline.requests if offline else 1.0) * one,
+    )
+
+
+def _option(scene: Scene, shop: Shop, slo: Slo, case: QualityCase, r: _Row) -> Option:
+    found = r.answer.answers
+    place, row = int(found.place[r.row]), int(found.row[r.row])
+    archive = scene.archives[place]
+    hardware, rows = archive.hardware, archive.rows
+    tp, pp, dp = rows.tp[row], rows.pp[row], rows.dp[row]
+    money = _money(shop, hardware.id, r)
+    bought = int(r.answer.bill.instances[r.row])
+    margin = {m.generation: m for m in archive.margins}[rows.generation[row]]
+    off = rows.speculation[row] == OFF
+    offline = rows.run_hours[row] is not None
+    return Option(
+        id=identity(scene, place, row),
+        hardware=hardware.id,
+        accelerator=hardware.accelerator,
+        accelerator_name=hardware.name,
+        archive_row=row,
+        provider=money.price.provider,
+        region=money.price.region,
+        instances=bought,
+        gpus=bought * hardware.gpus_per_instance,
+        gpus_per_replica=tp * pp * dp,
+        engine=rows.engine[row],
+        generation=rows.generation[row],
+        weights=rows.weights[row],
+        kv=rows.kv[row],
+        tp=tp,
+        pp=pp,
+        dp=dp,
+        replicas=rows.replicas[row],
+        spare_replicas=slo.purchase.spare_replicas,
+        max_num_seqs=rows.max_num_seqs[row],
+        token_budget=rows.token_budget[row],
+        speculation=rows.speculation[row],
+        draft_tokens=rows.draft_tokens[row],
+        acceptance=None if off else (rows.accept_first[row], rows.accept_decay[row]),
+        ttft=None if offline else _latency(r, "ttft"),
+        tpot=None if offline else _latency(r, "tpot"),
+        e2e=None if offline else _latency(r, "e2e"),
+        bound_tpot_ms=number(r.figures.bound_ms[r.at]),
+        targets=_targets(slo, r),
+        utilization=r.column("utilization"),
+        wait_probability=rows.wait_probability[row],
+        slots=r.column("slots"),
+        rate_per_s=number(_rate(slo, rows.run_hours[row])),
+        output_tokens_per_s=r.column("output_tokens_per_s"),
+        capacity_tokens_per_s=r.column("capacity_tokens_per_s"),
+        run_hours=rows.run_hours[row],
+        memory=_memory(r),
+        money=money,
+        quality=_quality(scene, case, rows.weights[row], rows.kv[row]),
+        power_w=r.maybe("power_w"),
+        evidence=margin.evidence,
+        flags=reasons(r.answer, slo, r.row),
+        binding=binding(
+            r.answer, r.row, r.figures.shares, r.at, _limited(r, rows.max_num_seqs[row])
+        ),
+    )
+
+
+def _limited(r: _Row, limit: int) -> bool:
+    """Whether memory, not the batch limit, bounds the sequences that are resident."""
+    return r.column("slots") < limit * (1 - 1e-9)
+
+
+def identity(scene: Scene, place: int, row: int) -> str:
+    """Return the id of a deployment: what is run on what, without price."""
+    rows = scene.archives[place].rows
+    names = (
+        "generation", "weights", "kv", "tp", "pp", "dp", "speculation", "draft_tokens",
+        "max_num_seqs", "token_budget", "replicas", "instances",
+    )  # fmt: skip
+    parts = [scene.architecture.name, scene.archives[place].hardware.id]
+    parts += [str(getattr(rows, name)[row]) for name in names]
+    return f"o-{hashlib.sha256('|'.join(parts).encode()).hexdigest()[:8]}"
+
+
+def _rate(slo: Slo, run_hours: float | None) -> float:
+    offline = slo.traffic.offline
+    if offline is None or run_hours is None:
+        return sized_rate(slo)
+    return offline.requests / (run_hours * 3600.0)
+
+
+def _latency(r: _Row, metric: str) -> Latency | None:
+    found = r.answer.answers
+    keys = [f"{metric}_p{share}_ms" for share in (50, 95)]
+    values = [float(found.latency[key][r.row]) for key in keys]
+    upper = [float(found.upper[key][r.row]) for key in keys]
+    if not np.isfinite([*values, *upper]).all():
+        return None
+    return Latency(
+        p50_ms=number(values[0]),
+        p95_ms=number(values[1]),
+        p50_upper_ms=number(upper[0]),
+        p95_upper_ms=number(upper[1]),
+    )
+
+
+def _targets(slo: Slo, r: _Row) -> tuple[TargetResult, ...]:
+    found = r.answer.answers
+    results = []
+    for metric, share, limit in slo.targets.items():
+        key = f"{metric}_p{share}_ms"
+        value, upper = float(found.latency[key][r.row]), float(found.upper[key][r.row])
+        results.append(_target(key, limit, value, upper))
+    if slo.traffic.offline is not None:
+        hours = r.column("run_hours")
+        results.append(_target("deadline_hours", slo.traffic.offline.deadline_hours, hours, hours))
+    return tuple(results)
+
+
+def _target(key: str, limit: float, value: float, upper: float) -> TargetResult:
+    return TargetResult(
+        key=key,
+        limit=limit,
+        predicted=number(value) if np.isfinite(value) else None,
+        upper=number(upper) if np.isfinite(upper) else None,
+        holds=upper <= limit,
+    )
+
+
+def _memory(r: _Row) -> MemoryUse:
+    f, i = r.figures, r.at
+    device, weights, pool, reserve = (
+        number(column[i]) for column in (f.device, f.weights, f.pool, f.reserve)
+    )
+    return MemoryUse(
+        device_gib=device,
+        weights_gib=weights,
+        kv_pool_gib=pool,
+        reserve_gib=reserve,
+        unused_gib=number(max(device - weights - pool - reserve, 0.0)),
+        kv_bytes_per_token=number(f.per_token[i]),
+        sequences=number(max(f.sequences[i], 0.0)),
+    )
+
+
+def _money(shop: Shop, hardware: str, r: _Row) -> Money:
+    bill, money = r.answer.bill, r.answer.money
+    quotes = shop.quotes[hardware]
+    index = int(bill.offer[r.row])
+    offer, price = quotes.offers[index], quotes.prices[index]
+    job = float(money["usd_per_job"][r.row])
+    names = ("usd_per_hour", "usd_per_mtok_output", "usd_per_mtok_total", "usd_per_mtok_full")
+    return Money(
+        **{name: number(money[name][r.row]) for name in names},
+        mean_utilization=number(money["mean_utilization"][r.row]),
+        usd_per_job=number(job) if np.isfinite(job) else None,
+        price=Price(
+            offer=shop.offers.index(offer),
+            provider=offer.provider,
+            instance_type=offer.instance_type,
+            region=offer.region,
+            term=offer.term,
+            usd_per_instance_hour=number(price),
+            list_price_per_hour=offer.list_price_per_hour,
+            contracted_price_per_hour=offer.contracted_price_per_hour,
+            currency=offer.currency,
+            seen=offer.seen,
+            seen_basis=offer.seen_basis,
+            source=offer.source,
+            flag=offer.flag,
+        ),
+    )
+
+
+def _quality(scene: Scene, case: QualityCase, weights: str, kv: str) -> QualityLoss:
+    loss = quality_loss(scene.catalog.weight_format(weights), scene.catalog.kv_format(kv), case)
+    return QualityLoss(
+        median=number(loss.median),
+        p90=number(loss.p90),
+        grade=loss.grade,
+        basis=loss.basis,
+        rows=loss.rows,
+    )

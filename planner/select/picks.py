@@ -1,0 +1,98 @@
+"""Picks, and the few other options that a person should see."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from planner.model.arrays import Floats, Indices
+from planner.select.answers import Priced
+from planner.select.front import Front, cost
+
+SHOWN = 12
+"""Options shown beside the picks."""
+SAME = 0.02
+"""Options that differ by less than this share in money and in both latencies are one to a
+person."""
+
+
+def picks(front: Front) -> dict[str, int]:
+    """Return pick -> position in ``front.rows``; empty if the front is."""
+    if not len(front.rows):
+        return {}
+    offline = not np.isnan(front.trusted.answers.columns["run_hours"][front.rows]).any()
+    rules = {name: rule for name, rule in RULES.items() if not (offline and name in LATENCIES)}
+    price = cost(front.trusted)[front.rows]
+    return {name: int(np.lexsort((price, rule(front)))[0]) for name, rule in rules.items()}
+
+
+def _column(name: str) -> Callable[[Front], Floats]:
+    return lambda front: front.trusted.answers.latency[name][front.rows]
+
+
+def _distance(front: Front) -> Floats:
+    """Distance from the ideal point, in log units: each objective over the best of it.
+
+    Quality loss, which may be 0, counts as 1 + loss in percent.
+    """
+    logs = _logs(front.points)
+    result: Floats = np.sqrt(((logs - logs.min(axis=0)) ** 2).sum(axis=1))
+    return result
+
+
+def _logs(values: Floats) -> Floats:
+    shifted = np.where((values == 0).any(axis=0), values + 1.0, values)
+    result: Floats = np.log(np.minimum(shifted, 1e12))
+    return result
+
+
+RULES: dict[str, Callable[[Front], Floats]] = {
+    "cheapest": lambda front: cost(front.trusted)[front.rows],
+    "balanced": _distance,
+    "lowest_ttft": _column("ttft_p95_ms"),
+    "lowest_tpot": _column("tpot_p95_ms"),
+    "best_quality": lambda front: front.trusted.answers.columns["loss_objective"][front.rows],
+}
+"""Pick -> what it has least of; ties go to the cheaper option."""
+LATENCIES = ("lowest_ttft", "lowest_tpot")
+
+
+def shown(front: Front, picked: dict[str, int]) -> list[int]:
+    """Return positions of at most SHOWN further options, cheapest first.
+
+    Options that a person cannot tell apart are one; of the rest, each next one is that which
+    differs most, in log units of the objectives, from all that are already there.
+    """
+    if not len(front.rows):
+        return []
+    logs = _logs(front.points)
+    taken = sorted(set(picked.values()))
+    left = _distinct(front.trusted, front.rows, taken)
+    chosen: list[int] = []
+    while left and len(chosen) < SHOWN:
+        at = logs[[*taken, *chosen]]
+        gaps = [float(np.min(np.abs(logs[i] - at).sum(axis=1))) for i in left]
+        chosen.append(left.pop(int(np.argmax(gaps))))
+    return sorted(chosen)
+
+
+def _distinct(answer: Priced, rows: Indices, taken: list[int]) -> list[int]:
+    """Return positions that differ from the taken ones and from each other by SAME."""
+    found = answer.answers
+    seen = np.column_stack(
+        [
+            np.log(cost(answer)[rows]),
+            *(
+                np.log(np.minimum(found.latency[key][rows], 1e12))
+                for key in ("ttft_p95_ms", "tpot_p95_ms")
+            ),
+            found.columns["loss_objective"][rows],
+        ]
+    )
+    kept: list[int] = []
+    for position in range(len(rows)):
+        near = seen[[*taken, *kept]] - seen[position]
+        if not (np.abs(near) < SAME).all(axis=1).any():
+            kept.append(position)
+    return kept
