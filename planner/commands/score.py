@@ -43,7 +43,7 @@ def score(file: Path, *, catalog: Path | None = None, prices: Sequence[Path] = (
             error: it says why in its status.
     """
     loaded = load_catalog(catalog, prices=prices)
-    cells = _read(file)
+    cells = read_cells(file)
     points, faults = _points(cells)
     good = [point for point in points if point is not None]
     scored = iter(score_points(loaded, good))
@@ -60,7 +60,12 @@ def score(file: Path, *, catalog: Path | None = None, prices: Sequence[Path] = (
     return ScoreTable((*own, *COLUMNS), rows)
 
 
-def _read(file: Path) -> list[Mapping[str, str]]:
+def read_cells(file: Path) -> list[Mapping[str, str]]:
+    """Return the rows of a CSV of points, or of a YAML file with one deployment or a list.
+
+    Raises:
+        InputError: The file cannot be read, or holds no row.
+    """
     if file.suffix.casefold() not in YAML_SUFFIXES:
         rows = read_csv(file)
         if not rows:

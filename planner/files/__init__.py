@@ -4,7 +4,7 @@ from planner.files.csv_file import CsvRow, read_csv
 from planner.files.disk import digest, write_bytes, write_text
 from planner.files.document import Document, KeyPath, dotted
 from planner.files.json_file import read_json
-from planner.files.yaml_file import parse_yaml, read_yaml
+from planner.files.yaml_file import dump_yaml, parse_yaml, read_yaml
 
 __all__ = [
     "CsvRow",
@@ -12,6 +12,7 @@ __all__ = [
     "KeyPath",
     "digest",
     "dotted",
+    "dump_yaml",
     "parse_yaml",
     "read_csv",
     "read_json",

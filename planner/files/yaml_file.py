@@ -71,6 +71,50 @@ def parse_yaml(text: str, source: str) -> Document:
     return Document(source, data, builder.lines)
 
 
+def dump_yaml(data: object, *, comment: str = "") -> str:
+    """Return data as YAML that readers of both YAML 1.1 and 1.2 understand alike.
+
+    Args:
+        data: Mappings, lists or tuples, text, numbers, booleans, None, dates; keys keep their
+            order.
+        comment: Lines for the top of the file, without ``#``.
+    """
+    head = "".join(f"# {line}".rstrip() + "\n" for line in comment.splitlines())
+    body = yaml.dump(data, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=100)
+    return head + str(body)
+
+
+class _Dumper(yaml.SafeDumper):
+    """Lists are indented below their key, text that a reader might take for a value is quoted."""
+
+    def increase_indent(self, flow: bool = False, indentless: bool = False) -> None:
+        del indentless
+        super().increase_indent(flow, indentless=False)
+
+    def ignore_aliases(self, data: Any) -> bool:
+        del data
+        return True
+
+
+def _text_node(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
+    style = None
+    if "\n" in text:
+        style = "|"
+    elif _looks_like_a_value(text):
+        style = '"'
+    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=style)
+
+
+def _looks_like_a_value(text: str) -> bool:
+    try:
+        return _plain(text) != text
+    except ValueError:
+        return True
+
+
+_Dumper.add_representer(str, _text_node)
+
+
 class _YamlBuilder:
     """Builds values from YAML events, so that limits bite before anything large exists."""
 
