@@ -12,6 +12,8 @@ Floats = NDArray[np.float64]
 
 DIGITS = 6
 """Significant digits of every number that is compared or recorded."""
+TINY = 1e-290
+"""Smaller numbers are 0: they would lose digits on the way."""
 
 
 def rounded(values: ArrayLike, digits: int = DIGITS) -> Floats:
@@ -23,13 +25,13 @@ def rounded(values: ArrayLike, digits: int = DIGITS) -> Floats:
     array([1.23457e+05, 1.23457e-03, 0.00000e+00])
     """
     array = np.asarray(values, dtype=float)
-    usable = np.isfinite(array) & (array != 0)
+    usable = np.isfinite(array) & (np.abs(array) > TINY)
     magnitude = np.floor(np.log10(np.abs(np.where(usable, array, 1.0))))
     power = digits - 1 - magnitude
     # Multiplying and dividing by exact powers of ten gives the double nearest to the decimal.
     up, down = 10.0 ** np.maximum(power, 0), 10.0 ** np.maximum(-power, 0)
     short = np.round(np.where(usable, array, 1.0) * up / down) / up * down
-    return np.where(usable, short, array)
+    return np.where(usable | ~np.isfinite(array), np.where(usable, short, array), 0.0)
 
 
 def nondominated(points: Floats, sets: NDArray[np.intp] | None = None) -> NDArray[np.bool_]:

@@ -29,6 +29,8 @@ from planner.spec.architecture import Architecture
 from planner.spec.space import Condition
 
 Mask = NDArray[np.bool_]
+SERVER_GPUS = 8
+"""GPUs of the usual server."""
 AXES = ("hardware", "stack", "weights", "kv", "layout", "draft")
 
 
@@ -237,6 +239,12 @@ def is_latent(architecture: Architecture) -> bool:
     return any(g.attention is not None and g.attention.kind == "mla" for g in architecture.layers)
 
 
+def is_whole_server(hardware: HardwareClass) -> bool:
+    """Whether an instance is a whole server, or part of a rack that one link joins."""
+    whole = hardware.gpus >= min(SERVER_GPUS, hardware.link_domain)
+    return whole or hardware.node_gpus > hardware.gpus
+
+
 def gpus(layout: Layout) -> int:
     """GPUs of a replica."""
     return layout.tp * layout.pp * layout.dp
@@ -248,6 +256,7 @@ RULES: dict[Condition, Rule] = {
     "dp_only_moe_or_mla": lambda _, a, x: x.dp == 1 or is_moe(a) or is_latent(a),
     "dp_only_mla": lambda _, a, x: x.dp == 1 or is_latent(a),
     "replica_within_node": lambda h, _, x: gpus(x) <= h.gpus,
+    "replica_spans_whole_servers": lambda h, _, x: gpus(x) <= h.gpus or is_whole_server(h),
 }
 """The conditions that one hardware class and layout decide; docs in ``spec/space.py``."""
 

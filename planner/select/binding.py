@@ -15,6 +15,9 @@ from planner.spec.record import Binding, Resource
 
 LARGE = 0.35
 """Share of a decode step from which the link, or launching, is what holds it up."""
+TIGHT = 0.95
+"""Share from which a limit on money, quality or quota is taken to bind: one can be near it by
+accident, since formats and instances come in steps."""
 BOUGHT: dict[str, Resource] = {
     "max_loss_percent": "quality",
     "budget_usd_per_hour": "money",
@@ -51,7 +54,9 @@ def binding(answer: Priced, row: int, shares: StepShares, at: int, memory_bound:
         memory_bound: Whether memory, not the batch limit, bounds the resident sequences.
     """
     uses = {name: float(values[row]) for name, values in answer.uses.items()}
-    limit = max(uses, key=lambda name: uses[name])
+    bought = {name for name in BOUGHT if name != "deadline_hours" and uses.get(name, 1.0) < TIGHT}
+    tight = [name for name in uses if name not in bought] or list(uses)
+    limit = max(tight, key=lambda name: uses[name])
     wait = float(np.nan_to_num(answer.answers.columns["wait_probability"][row]))
     resource = _resource(limit, wait, shares, at, memory_bound)
     use = min(uses[limit], 1e9)

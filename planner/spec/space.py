@@ -20,6 +20,7 @@ Condition = Literal[
     "dp_only_moe_or_mla",
     "dp_only_mla",
     "replica_within_node",
+    "replica_spans_whole_servers",
 ]
 """Rules that leave out shapes nobody would run; memory and engine limits always hold.
 
@@ -30,6 +31,8 @@ pp_only_across_nodes_or_when_needed: pp > 1 only if the replica spans instances,
 dp_only_moe_or_mla: attention data parallel > 1 only for mixtures of experts or latent attention.
 dp_only_mla: attention data parallel > 1 only for latent attention.
 replica_within_node: tp * pp * dp is at most the GPUs of an instance.
+replica_spans_whole_servers: a replica reaches beyond its instance only where instances are whole
+    servers (8 GPUs, or all that the link joins): parts of servers come without a fast network.
 """
 
 Choices = Annotated[tuple[Count, ...], Field(min_length=1)]
