@@ -1,5 +1,6 @@
 """Unit factors: catalog and file units to SI and back. Inside ``model/`` everything is SI."""
 
+MIB = 2.0**20
 GIB = 2.0**30
 GB = 1e9
 TERA = 1e12

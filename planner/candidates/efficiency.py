@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from planner.candidates.memory_rule import memory_row
 from planner.model.arrays import Parameters
 from planner.spec.accelerator import Accelerator
 from planner.spec.efficiency import Efficiency, ErrorEntry, Evidence, Fitted
 from planner.spec.engine import Generation
-from planner.units import GIB
 
 GLOBAL = {
     "attention_efficiency": "attention_efficiency",
@@ -95,9 +95,7 @@ def engine_row(
         "mixed": float(g.scheduler == "mixed"),
         "full_length": float(g.kv_reservation == "full-length"),
         "block": float(g.block_tokens),
-        "memory_share": g.memory.fraction,
-        "of_free": float(g.memory.fraction_of == "free-after-weights"),
-        "reserve": g.memory.reserve_gib * GIB,
+        **memory_row(g, stack.version, link_kind),
         "max_sequences": float(g.max_num_seqs),
     }
 

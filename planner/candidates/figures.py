@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
+from planner.candidates.memory_figures import memory_columns
 from planner.model.attention import KINDS, LayerFigures
 from planner.spec.architecture import Architecture, DenseFfn, LayerGroup, MoeFfn
 
@@ -106,6 +107,7 @@ def model_figures(architecture: Architecture) -> dict[str, float]:
         "moe_layers": float(moe_layers),
         "expert_width": sum(count * ffn.width for count, ffn in moe) / max(moe_layers, 1),
         **_attention_columns(architecture),
+        **memory_columns(architecture),
     }
 
 

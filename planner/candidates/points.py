@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from typing import Generic, TypeVar
 
 import numpy as np
@@ -12,6 +12,8 @@ import numpy as np
 from planner.candidates.choices import Choices, Tables, build
 from planner.candidates.efficiency import Stack
 from planner.candidates.hardware import HardwareClass, hardware_class
+from planner.candidates.memory_rule import memory_rule, startup
+from planner.candidates.models import architecture_of
 from planner.candidates.support import (
     Layout,
     kv_fault,
@@ -20,7 +22,6 @@ from planner.candidates.support import (
     weights_fault,
 )
 from planner.catalog import Catalog, version_numbers
-from planner.candidates.models import architecture_of
 from planner.errors import InputError
 from planner.model.arrays import Candidates, Floats, Indices
 from planner.model.batching import Load
@@ -34,6 +35,8 @@ from planner.units import GIB
 
 SERVER_GPUS = 8
 """GPUs per server where a point does not say."""
+NEAR_MEMORY = 0.03
+"""Accelerators whose memory differs by less than this share may be the same chip."""
 OWN_4BIT = "fp4"
 """Checkpoint label: the model's own 4-bit format."""
 OFF = ("", "off", "none")
@@ -130,7 +133,11 @@ class PointResolver:
     def _with_entries(self, point: Point, architecture: Architecture) -> Resolved | Rejected:
         catalog = self.catalog
         memory_only = point.accelerator == ""
-        accelerator = self._anonymous if memory_only else catalog.accelerator(point.accelerator)
+        accelerator = (
+            self._anonymous(point.gpu_memory_gib or 1.0)
+            if memory_only
+            else catalog.accelerator(point.accelerator)
+        )
         generation = catalog.generation(
             point.engine, point.engine_generation or point.engine_version
         )
@@ -139,7 +146,7 @@ class PointResolver:
         kv = catalog.kv_format(point.kv)
         off = point.speculation.casefold() in OFF
         method = None if off else catalog.speculation_method(point.speculation)
-        hardware = hardware_class(accelerator, SERVER_GPUS)
+        hardware = hardware_class(accelerator, max(SERVER_GPUS, memory_only * point.tp))
         layout = Layout(point.tp, point.pp, point.dp, point.ep)
         faults = (
             ()
@@ -157,9 +164,11 @@ class PointResolver:
             point, architecture, accelerator, stack, weights, kv, method, hardware, memory_only
         )
 
-    @cached_property
-    def _anonymous(self) -> Accelerator:
-        """An accelerator of which only the memory matters."""
+    def _anonymous(self, memory_gib: float) -> Accelerator:
+        """An accelerator of which only the memory matters.
+
+        Its link is the fastest of those that accelerators of nearly its memory have.
+        """
         import datetime
 
         return Accelerator.model_construct(
@@ -168,10 +177,10 @@ class PointResolver:
             vendor="nvidia",
             generation="unnamed",
             aliases=(),
-            memory_gib=1.0,
+            memory_gib=memory_gib,
             memory_bandwidth_gb_per_s=1.0,
             peak_tflops={"bf16": 1.0},
-            link=Link(kind="nvlink", gb_per_s=1.0, domain_gpus=SERVER_GPUS),
+            link=self._likely_link(memory_gib),
             pcie_gb_per_s=None,
             internode_gb_per_s=None,
             tdp_w=None,
@@ -187,6 +196,14 @@ class PointResolver:
                 ),
             ),
         )
+
+    def _likely_link(self, memory_gib: float) -> Link | None:
+        known = sorted(
+            self.catalog.accelerators.values(), key=lambda a: abs(a.memory_gib - memory_gib)
+        )
+        near = [a for a in known if abs(a.memory_gib - memory_gib) <= NEAR_MEMORY * memory_gib]
+        links = [a.link for a in near or known[:1] if a.link is not None]
+        return max(links, key=lambda link: link.gb_per_s, default=None)
 
 
 def _one_line(error: InputError) -> str:
@@ -273,11 +290,41 @@ def _column(resolved: Sequence[Resolved], name: str) -> Floats:
 
 
 def _with_overrides(c: Candidates, resolved: Sequence[Resolved]) -> Candidates:
-    share = _column(resolved, "memory_fraction")
     memory = _column(resolved, "gpu_memory_gib") * GIB
     chip = replace(c.chip, memory=np.where(np.isnan(memory), c.chip.memory, memory))
-    engine = replace(c.engine, memory_share=np.where(np.isnan(share), c.engine.memory_share, share))
+    profiled = np.array([_startup(r) for r in resolved], dtype=float)
+    engine = replace(
+        c.engine,
+        memory_share=np.array([_memory_share(r) for r in resolved], dtype=float),
+        driver=np.where(np.isnan(memory), c.engine.driver, 0.0),
+        startup_sequences=profiled[:, 0],
+        startup_tokens=profiled[:, 1],
+    )
     return replace(c, chip=chip, engine=engine)
+
+
+def _memory_share(r: Resolved) -> float:
+    """Share as stated, else what a plan sets.
+
+    Of an engine that is looked at for its memory alone, its own default; NaN = by its reserve.
+    """
+    if r.point.memory_fraction is not None:
+        return r.point.memory_fraction
+    rule = memory_rule(r.stack.generation, r.stack.version)
+    default = math.nan if rule.fraction is None else rule.fraction
+    return default if r.memory_only else rule.planned_fraction
+
+
+def _startup(r: Resolved) -> tuple[float, float]:
+    """Batch limit and token budget of the start-up profile; NaN = as the point states."""
+    p = r.point
+    memory = p.gpu_memory_gib or r.accelerator.memory_gib
+    rule = memory_rule(r.stack.generation, r.stack.version)
+    sequences, tokens = startup(rule, r.accelerator, memory, p.max_model_len)
+    return (
+        math.nan if p.max_num_seqs else sequences,
+        math.nan if p.token_budget else tokens,
+    )
 
 
 def _load(resolved: Sequence[Resolved]) -> Load:

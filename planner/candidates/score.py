@@ -16,11 +16,12 @@ from planner.model.batching import bulk_prefill, closed_loop, offline_batch
 from planner.model.bounds import bound_prefill, bound_tpot
 from planner.model.forward import decode_step
 from planner.model.memory import (
-    kv_bytes,
+    admitted_kv_bytes,
     kv_bytes_per_token,
     kv_pool_bytes,
+    longest_that_fits,
+    printed_tokens,
     reserved_tokens,
-    sequences_that_fit,
     weight_bytes,
 )
 from planner.model.queueing import Metric, percentile, steady_state
@@ -94,7 +95,7 @@ def _score(catalog: Catalog, batch: Batch) -> list[Scored]:
     columns |= {name: np.full(len(batch.rows), np.nan) for name in LATENCY_COLUMNS}
     columns |= {name: np.full(len(batch.rows), np.nan) for name in PERCENTILE_COLUMNS}
     columns["bound_tpot_ms"] = np.full(len(batch.rows), np.nan)
-    fits = _fits(batch)
+    fits, room = _fits(batch), longest_that_fits(batch.candidates)
     modes = np.array([r.point.mode if not r.memory_only else "" for r in batch.resolved])
     for mode, scorer in SCORERS.items():
         chosen = np.flatnonzero((modes == mode) & fits)
@@ -107,17 +108,19 @@ def _score(catalog: Catalog, batch: Batch) -> list[Scored]:
             )
             for name, values in scorer(part, parameters).items():
                 columns[name][chosen] = values
+    columns["longest"] = room
     return [_scored(catalog, batch, columns, fits, row) for row in range(len(batch.rows))]
 
 
 def _scored(catalog: Catalog, batch: Batch, columns: Scores, fits: Flags, row: int) -> Scored:
     resolved = batch.resolved[row]
     figures = {name: float(values[row]) for name, values in columns.items()}
+    longest = figures.pop("longest")
     if not fits[row]:
         pool, weights = figures["kv_cache_gib"], figures["weights_gib_per_gpu"]
         reason = (
-            f"weights {weights:.1f} GiB per GPU leave {pool:.1f} GiB for the KV cache; "
-            "one request does not fit"
+            f"weights {weights:.1f} GiB per GPU leave {pool:.1f} GiB for the KV cache; the longest "
+            f"request that fits has {longest:.0f} tokens"
         )
         return Scored("does_not_fit", reason, figures, "")
     if resolved.memory_only:
@@ -129,10 +132,17 @@ def _scored(catalog: Catalog, batch: Batch, columns: Scores, fits: Flags, row: i
 
 
 def _fits(batch: Batch) -> Flags:
-    """Whether one request fits in memory, (n,)."""
-    longest = reserved_tokens(batch.candidates, batch.load.prompt, batch.load.output)
-    fits: Flags = sequences_that_fit(batch.candidates, longest) >= 1.0
+    """Whether the longest request fits in memory alone, (n,)."""
+    need = admitted_kv_bytes(batch.candidates, _longest(batch))
+    fits: Flags = kv_pool_bytes(batch.candidates) >= np.maximum(need, 1.0)
     return fits
+
+
+def _longest(batch: Batch) -> Floats:
+    """Tokens of the longest request: max_model_len, else the prompt and the answer held, (n,)."""
+    limit = np.array([r.point.max_model_len or np.nan for r in batch.resolved], dtype=float)
+    held = reserved_tokens(batch.candidates, batch.load.prompt, batch.load.output)
+    return np.where(np.isnan(limit), held, limit)
 
 
 def _memory(batch: Batch) -> Scores:
@@ -140,14 +150,12 @@ def _memory(batch: Batch) -> Scores:
     limit = np.array([r.point.max_model_len or np.nan for r in batch.resolved], dtype=float)
     longest = np.where(np.isnan(limit), load.prompt + load.output, limit)
     pool = kv_pool_bytes(c)
-    per_token = kv_bytes_per_token(c)
-    tokens = np.maximum(pool, 0.0) / np.maximum(per_token, 1e-9)
-    sequences = np.maximum(pool, 0.0) / np.maximum(kv_bytes(c, longest), 1.0)
+    sequences = np.maximum(pool, 0.0) / np.maximum(admitted_kv_bytes(c, longest), 1.0)
     return {
         "weights_gib_per_gpu": weight_bytes(c) / GIB,
-        "kv_bytes_per_token": per_token,
+        "kv_bytes_per_token": kv_bytes_per_token(c),
         "kv_cache_gib": pool / GIB,
-        "kv_cache_tokens": np.where(per_token > 0, tokens, np.nan),
+        "kv_cache_tokens": printed_tokens(c, longest),
         "max_concurrency": np.minimum(sequences, c.layout.max_sequences)
         * c.layout.dp
         * c.layout.replicas,

@@ -42,7 +42,8 @@ def weight_row(
     row = {"head_bytes": BASE_BYTES}
     for group, field in (("attention", "attention"), ("dense", "dense"), ("experts", "expert")):
         quantized = group in released.groups
-        row[f"{field}_bytes"] = fmt.bytes_per_parameter if quantized else BASE_BYTES
+        stored = released.bytes_per_parameter or fmt.bytes_per_parameter
+        row[f"{field}_bytes"] = stored if quantized else BASE_BYTES
         row[f"{field}_peak"] = peak if quantized else base_peak
     dequantised = fmt.id != BASE_FORMAT and not native
     row["block_scaled"] = float(released.scaling == "block-dynamic")

@@ -77,6 +77,20 @@ class ModelFigures(Columns):
         window: Window [tokens]; 0 = no such layers.
         state_elements: Recurrent state per sequence, summed over the recurrent layers.
         special_layers: MLA and recurrent layers, which launch more kernels.
+        replicated_parameters: Part of attention_parameters that every GPU of a tensor-parallel
+            group holds whole (down-projections of latents, indexers).
+        kv_parameters: Part of attention_parameters in key and value projections, which are
+            replicated beyond the KV heads.
+        absorbed_parameters: Copies of a latent's up-projections, kept for the absorbed form.
+        router_parameters: Part of dense_parameters in routers: never quantized, replicated.
+        position_elements: Rotary tables, of which every GPU holds a copy.
+        full_padding, window_padding, state_padding: Layers that an engine which pages caches in
+            equal groups allots, over the layers of that kind.
+        single_byte_extra: Bytes per token, summed over layers, that a one-byte cache holds on top
+            (scales and the 16-bit rotary part of a latent read by a sparse indexer).
+        index_scale: Scales of the index cache per token, summed over layers [B].
+        ffn_elements: Elements a token needs between the matrices of the widest dense block.
+        encoder: 1 = has an image or audio encoder.
     """
 
     layers: Floats
@@ -105,6 +119,18 @@ class ModelFigures(Columns):
     window: Floats
     state_elements: Floats
     special_layers: Floats
+    replicated_parameters: Floats
+    kv_parameters: Floats
+    absorbed_parameters: Floats
+    router_parameters: Floats
+    position_elements: Floats
+    full_padding: Floats
+    window_padding: Floats
+    state_padding: Floats
+    single_byte_extra: Floats
+    index_scale: Floats
+    ffn_elements: Floats
+    encoder: Floats
 
 
 @dataclass(frozen=True)
@@ -178,9 +204,25 @@ class EngineFigures(Columns):
         mixed: Prompts are batched with decodes (else prefill first).
         full_length: KV is reserved for the full length at admission.
         block: KV block [tokens].
-        memory_share: Share of memory the engine may fill.
-        of_free: That share is of what weights leave free (else of the total).
-        reserve: Held back beside weights and KV [B].
+        memory_share: Share of memory the engine may fill; NaN = 1 - static reserve / memory.
+        of_free: That share is of what weights, activations and context leave free.
+        of_start: That share is of what the context leaves free before weights are loaded, and
+            activations live outside it. Neither = of the total, activations inside.
+        driver: Memory that the driver keeps from programs [B].
+        reserve: CUDA context and what else one GPU holds outside weights, activations, KV [B].
+        group_reserve: Communication buffers where a replica's stages span GPUs [B].
+        static_reserve, static_token, static_gpu: Default share: kept back, per token of the
+            budget, per GPU of a replica [B].
+        static_floor, static_floor_above: At least this, on GPUs with more memory than that [B].
+        sampler_bytes: Peak of sampling per sampled sequence and vocabulary entry [B].
+        forward_copies: Hidden states alive at the peak of a forward pass; 0 = no activations.
+        graph, graph_layer: CUDA graphs counted against the share, and those per layer [B].
+        startup_sequences, startup_tokens: Batch limit and token budget of the start-up profile;
+            NaN = those of the layout.
+        window_saves: Layers with a window hold the window only (else all tokens).
+        grouped: Caches are paged in equal groups of layers, a window is admitted with a whole
+            step's tokens in flight.
+        by_request: The engine prints its pool in tokens of its longest request.
         max_sequences: Engine's own default limit of running sequences.
     """
 
@@ -203,7 +245,24 @@ class EngineFigures(Columns):
     block: Floats
     memory_share: Floats
     of_free: Floats
+    of_start: Floats
+    driver: Floats
     reserve: Floats
+    group_reserve: Floats
+    static_reserve: Floats
+    static_token: Floats
+    static_gpu: Floats
+    static_floor: Floats
+    static_floor_above: Floats
+    sampler_bytes: Floats
+    forward_copies: Floats
+    graph: Floats
+    graph_layer: Floats
+    startup_sequences: Floats
+    startup_tokens: Floats
+    window_saves: Floats
+    grouped: Floats
+    by_request: Floats
     max_sequences: Floats
 
 

@@ -169,10 +169,13 @@ class Checkpoint(Spec):
     Attributes:
         groups: Weight groups in the format; the others stay BF16 (or the native format).
         scaling: ``static``, or ``block-dynamic`` (activations scaled per block at run time).
+        bytes_per_parameter: Where this release stores other block scales than the format's usual
+            ones; None = as the format.
     """
 
     groups: tuple[Literal["attention", "dense", "experts"], ...]
     scaling: Literal["static", "block-dynamic"] = "static"
+    bytes_per_parameter: Positive | None = None
 
 
 class Architecture(Spec):
@@ -191,6 +194,8 @@ class Architecture(Spec):
         heads_public: Speculation methods with a public head (eagle3 ...).
         encoder_parameters: Vision or audio encoder.
         extra_parameters: Position tables, per-layer embeddings, norms not counted elsewhere.
+        position_rows: Positions that the rotary tables hold, where these are not
+            max_context_tokens (linear scaling multiplies them; several tables add up).
         published_parameters, published_active_parameters: As published; the source says where.
         uncounted_parameters: What the published count holds and the layers do not (MTP, a stored
             copy of a tied head).
@@ -212,6 +217,7 @@ class Architecture(Spec):
     encoder_parameters: Whole = 0
     extra_parameters: Whole = 0
     max_context_tokens: Count
+    position_rows: Count | None = None
     published_parameters: Positive | None = None
     published_active_parameters: Positive | None = None
     uncounted_parameters: Whole = 0

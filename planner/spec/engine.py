@@ -1,4 +1,4 @@
-"""Serving engines and their generations: scheduler, memory rule, supported formats, flags."""
+"""Serving engines and their generations: scheduler, memory rule, supported formats, start."""
 
 from __future__ import annotations
 
@@ -7,23 +7,9 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from planner.spec.accelerator import Vendor
-from planner.spec.base import Count, Name, NonNegative, Share, Spec, Text
-
-
-class MemoryRule(Spec):
-    """How a generation accounts for device memory.
-
-    Attributes:
-        fraction: Default share of memory (of ``fraction_of``) that the engine may fill.
-        fraction_of: ``total``; or ``free-after-weights`` (TensorRT-LLM: of what weights leave).
-        reserve_gib: Held back beside weights and KV: context, NCCL, activations, graphs [GiB].
-        source: Where the rule comes from.
-    """
-
-    fraction: Share
-    fraction_of: Literal["total", "free-after-weights"] = "total"
-    reserve_gib: NonNegative
-    source: Text
+from planner.spec.base import Count, Name, Spec, Text
+from planner.spec.memory import MemoryRule
+from planner.spec.runtime import Runtime
 
 
 class Generation(Spec):
@@ -39,10 +25,12 @@ class Generation(Spec):
         admission: whole-prompt or first-chunk.
         kv_reservation: ``full-length`` (prompt + all output) or ``on-demand``.
         block_tokens: KV block size [tokens].
+        memory: Memory rules by version, the oldest first.
         max_num_seqs, token_budget: Defaults.
         weights, kv, speculation: Format and method ids by vendor; the others are unsupported.
         weight_only_fallback: Weight formats that it runs weight-only (BF16 arithmetic) on
             accelerators of that vendor that lack the format's own arithmetic.
+        runtime: How it is started; None = not a generation that is deployed.
     """
 
     id: Name
@@ -54,7 +42,7 @@ class Generation(Spec):
     admission: Literal["whole-prompt", "first-chunk"] = "whole-prompt"
     kv_reservation: Literal["full-length", "on-demand"]
     block_tokens: Count
-    memory: MemoryRule
+    memory: Annotated[tuple[MemoryRule, ...], Field(min_length=1)]
     max_num_seqs: Count
     token_budget: Count
     weights: dict[Vendor, tuple[Name, ...]]
@@ -63,7 +51,7 @@ class Generation(Spec):
     speculation: dict[Vendor, tuple[Name, ...]] = Field(default_factory=dict)
     pipeline_parallel: bool = True
     attention_data_parallel: bool = True
-    flags: dict[Name, str] = Field(default_factory=dict)
+    runtime: Runtime | None = None
     source: Text
 
 
