@@ -125,22 +125,43 @@ class Currencies(Spec):
     )
 
 
+class OwnedPower(Spec):
+    """What hardware of one's own draws, where the buyer has no measurement.
+
+    Attributes:
+        gpu_share_dense, gpu_share_moe: Mean power of a GPU that serves / its limit.
+        host_w_per_gpu: Rest of the server, per GPU [W].
+        rated_share: Rated power of a server / the limits of its GPUs; what racks are sized by.
+    """
+
+    gpu_share_dense: Annotated[float, Field(gt=0, le=1)]
+    gpu_share_moe: Annotated[float, Field(gt=0, le=1)]
+    host_w_per_gpu: NonNegative
+    rated_share: Annotated[float, Field(ge=1)]
+
+
 class Terms(Spec):
     """``terms.yaml``: what price terms mean beyond the price.
 
     Attributes:
         interruption_share: Of spot capacity, the share that is paid for and does no work.
+        power: Of owned hardware; None = a buyer must state it.
         sources: Dated source of every number.
     """
 
     interruption_share: Annotated[float, Field(ge=0, lt=1)] = 0.0
+    power: OwnedPower | None = None
     sources: tuple[Source, ...] = ()
 
     @model_validator(mode="after")
     def _every_number_has_a_source(self) -> Self:
         named = {key for source in self.sources for key in source.keys}
-        if self.interruption_share and "interruption_share" not in named:
+        numbers = ["interruption_share"] if self.interruption_share else []
+        if self.power is not None:
+            numbers += [f"power.{name}" for name in OwnedPower.model_fields]
+        missing = [name for name in numbers if name not in named]
+        if missing:
             raise ValueError(
-                "no source names interruption_share; add it to `for` of an entry under `sources`"
+                f"no source names {', '.join(missing)}; add it to `for` of an entry under `sources`"
             )
         return self
