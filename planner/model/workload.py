@@ -26,6 +26,8 @@ class Workload:
 
     Attributes:
         prompt: Prompt length at nodes of the prompt's rank [tokens].
+        prompt_weighted: Mean length of the prompt that a prompt token belongs to, at the same
+            nodes: E[p^2] / E[p] [tokens]; attention grows with it.
         output: Output length at nodes of the output's rank [tokens].
         prompt_at_output: Mean prompt length at nodes of the output's rank [tokens].
         weight: Share of the requests in each node.
@@ -44,6 +46,7 @@ class Workload:
     """
 
     prompt: Floats
+    prompt_weighted: Floats
     output: Floats
     prompt_at_output: Floats
     weight: Floats
@@ -101,7 +104,8 @@ def workload(
         smaller=_mean(shares, d * 2.0 * (1.0 - ranks)),
     )
     prompts, outputs = _node_means(shares, p), _node_means(shares, o)
-    nodes = (prompts, outputs, np.full_like(outputs, p1))
+    weighted = _node_means(shares, p * p) / prompts
+    nodes = _Nodes(prompts, weighted, outputs, np.full_like(outputs, p1))
     return _assemble(moments, nodes, burstiness, prefix_hit)
 
 
@@ -140,7 +144,10 @@ def workload_from_samples(
         smaller=smaller,
     )
     order = np.argsort(o, kind="stable")
-    nodes = (_rank_means(np.sort(p)), _rank_means(o[order]), _rank_means(p[order]))
+    ascending = np.sort(p)
+    prompts = _rank_means(ascending)
+    weighted = _rank_means(ascending**2) / prompts
+    nodes = _Nodes(prompts, weighted, _rank_means(o[order]), _rank_means(p[order]))
     return _assemble(moments, nodes, burstiness, prefix_hit)
 
 
@@ -164,18 +171,24 @@ class _Moments:
     smaller: float
 
 
-def _assemble(
-    m: _Moments, nodes: tuple[Floats, Floats, Floats], burstiness: float, prefix_hit: float
-) -> Workload:
+@dataclass(frozen=True)
+class _Nodes:
+    prompt: Floats
+    prompt_weighted: Floats
+    output: Floats
+    prompt_at_output: Floats
+
+
+def _assemble(m: _Moments, nodes: _Nodes, burstiness: float, prefix_hit: float) -> Workload:
     steps = max(m.d1, 1e-9)
     context = (m.pd + m.d2 / 2.0) / steps if m.d1 > 0 else m.p1
     end = (m.pd + m.d2 + m.d1) / steps if m.d1 > 0 else m.p1 + m.o1
     square = (m.ppd + m.pdd + m.d3 / 3.0) / steps if m.d1 > 0 else context**2
-    prompt, output, at_output = (node[:, None] for node in nodes)
     return Workload(
-        prompt=prompt,
-        output=output,
-        prompt_at_output=at_output,
+        prompt=nodes.prompt[:, None],
+        prompt_weighted=nodes.prompt_weighted[:, None],
+        output=nodes.output[:, None],
+        prompt_at_output=nodes.prompt_at_output[:, None],
         weight=np.diff(EDGES)[:, None],
         prompt_mean=m.p1,
         prompt_square=m.p2,

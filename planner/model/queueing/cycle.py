@@ -1,0 +1,239 @@
+"""The wait for the running step and for other prompts: a gated queue with a pause.
+
+What arrives during a step is computed in the next one, so steps form a chain: a step takes a
+pause (the decoding sequences' share) plus the prompts that arrived during the one before. With no
+pause this is the M/G/1 queue, with one it is M/G/1 with gated vacations.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from planner.model.arrays import Floats
+from planner.model.queueing.bursts import burst_size
+from planner.model.queueing.service import Prompts, Service, fixed_time, prompts
+from planner.model.queueing.steady import Arrivals, Batch
+
+HIGHEST_LOAD = 0.985
+LEAST_VARIATION = 0.2
+SHAPES = (-1.0, 0.45)
+"""Generalised Pareto shapes: -1 is uniform, 0 exponential; second moments exist below 0.5."""
+LEAST_SHAPE = 1e-3
+HORIZON = 2.0
+"""Cycles over which a burst counts: the one under way and the next."""
+
+
+@dataclass(frozen=True)
+class Cycle:
+    """Steps as the prompts see them, (n,).
+
+    Attributes:
+        pause: Part of a step that is not prompts [s].
+        load: Prompt time per second, that of further steps for long prompts included.
+        second, third: Rates of the second and third moments of prompt time, bursts included.
+        empty: Probability that no prompt arrives in a step.
+        mean: Mean step [s].
+        met, met_square: Mean and mean square of the step that an arrival meets [s], [s^2].
+    """
+
+    pause: Floats
+    load: Floats
+    second: Floats
+    third: Floats
+    empty: Floats
+    mean: Floats
+    met: Floats
+    met_square: Floats
+
+
+@dataclass(frozen=True)
+class Wait:
+    """TTFT without the wait for slots, as OpenLoop describes it, and what else it implies.
+
+    Attributes:
+        own, quiet, pause, awake, shape, scale, mean, variance: As in OpenLoop.
+        first: Mean time from the first own step to the first token [s], (n,).
+        first_variance: Its variance over the prompts [s^2], (n,).
+        behind: Mean work that is left behind when a prompt ends beyond the usual [s], (n,).
+    """
+
+    own: Floats
+    quiet: Floats
+    pause: Floats
+    awake: Floats
+    shape: Floats
+    scale: Floats
+    mean: Floats
+    variance: Floats
+    first: Floats
+    first_variance: Floats
+    behind: Floats
+
+
+@dataclass(frozen=True)
+class _Moments:
+    """Wait for others: mean, mean square, and the part of it that is served in the own step."""
+
+    mean: Floats
+    square: Floats
+    served: Floats
+
+
+def prompt_wait(s: Service, batch: Batch, arrivals: Arrivals) -> Wait:
+    """Return the wait of a request for the step under way and for other prompts.
+
+    Source:
+        Gated vacations: H. Takagi, "Queueing Analysis" vol. 1, 1991, section 2.3; bursts as
+        geometric batches; generalised Pareto through two moments; our derivation,
+        planner/model/README.md#queueing.
+    """
+    cycle, size = _cycle(s, batch, arrivals)
+    own, awake = _own_time(s, batch, arrivals)
+    weight = s.workload.weight
+    spare = np.maximum(batch.cut.whole * batch.cut.room - s.tokens, 0.0)
+    later = (arrivals.rate * cycle.met / 2.0 + size - 1.0) * s.tokens_mean
+    fit = (weight * np.minimum(spare / np.maximum(later, 1e-9), 1.0)).sum(axis=0)
+    wait = _moments(s, batch, cycle, size, fit)
+    quiet = cycle.empty * cycle.pause / cycle.mean / size
+    quiet = quiet * np.exp(-arrivals.rate * cycle.pause * (1.0 + fit) / 2.0 / size)
+    quiet = np.minimum(quiet, 0.999)
+    shape, scale = _pareto(wait, quiet, cycle.pause)
+    mean = wait.mean - quiet * (1.0 - awake) * cycle.pause / 2.0
+    first = (weight * own).sum(axis=0)
+    unserved = cycle.met / 2.0 + (size - 1.0) / arrivals.rate
+    beyond = first + wait.served + (1.0 - fit) * unserved - batch.step.time
+    usual = _last_step_sharing(s, batch, arrivals, own, spare)
+    return Wait(
+        own=own + usual + _constants(s, batch, arrivals),
+        quiet=quiet,
+        pause=cycle.pause,
+        awake=awake,
+        shape=shape,
+        scale=scale,
+        mean=mean,
+        variance=np.maximum(wait.square - mean * mean, 0.0),
+        first=first,
+        first_variance=(weight * own * own).sum(axis=0) - first * first,
+        behind=batch.load / (1.0 - batch.load) * np.maximum(beyond, 0.0),
+    )
+
+
+def _cycle(s: Service, batch: Batch, arrivals: Arrivals) -> tuple[Cycle, Floats]:
+    """Return the chain of steps, and the size of bursts within it."""
+    weight, decode = s.workload.weight, batch.step.decode
+    # Within the last node lengths differ by factors: its squares are not those of its mean.
+    spread = s.workload.prompt_weighted / s.workload.prompt
+    time = batch.added + (batch.cut.steps - 1.0) * s.mixed * decode
+    one = (weight * time).sum(axis=0)
+    two = (weight * spread * time * time).sum(axis=0)
+    three = (weight * spread**3 * time**3).sum(axis=0)
+    load = np.minimum(arrivals.rate * one, HIGHEST_LOAD)
+    rate = load / one
+    pause = np.maximum(s.candidates.layout.poll_steps, 1.0) * decode
+    plain = _chain(pause, load, rate * two, rate * three, _empty(s, pause, load, rate))
+    size = burst_size(arrivals.burstiness, HORIZON * arrivals.rate * plain.met)
+    extra = size - 1.0
+    second = rate * (two + 2.0 * extra * one * one)
+    third = rate * (three + 6.0 * size * extra * two * one + 6.0 * size * extra * extra * one**3)
+    empty = _empty(s, pause, load, rate / size)
+    return _chain(pause, load, second, third, empty), size
+
+
+def _empty(s: Service, pause: Floats, load: Floats, bursts: Floats) -> tuple[Floats, Floats]:
+    """Return the probability of a step without arrivals, and the share of steps with a pause.
+
+    Where prompts share steps every step has a pause, where they go first those without prompts.
+    """
+    empty = np.exp(-bursts * pause / (1.0 - load))
+    for _ in range(3):
+        paused = np.where(s.mixed > 0, 1.0, empty)
+        empty = np.exp(-bursts * pause * paused / (1.0 - load))
+    return empty, np.where(s.mixed > 0, 1.0, empty)
+
+
+def _chain(
+    pause: Floats, load: Floats, second: Floats, third: Floats, empty: tuple[Floats, Floats]
+) -> Cycle:
+    """Return the first moments of the stationary step; compound Poisson prompts in each."""
+    none, paused = empty
+    # A pause and prompts in one step only where they share steps.
+    both = np.where(paused == 1.0, pause, 0.0)
+    one = pause * paused / (1.0 - load)
+    two = (pause**2 * paused + (2.0 * both * load + second) * one) / (1.0 - load**2)
+    spread = load**2 * two + second * one
+    three = (
+        pause**3 * paused
+        + 3.0 * both * (both * load * one + spread)
+        + 3.0 * load * second * two
+        + third * one
+    ) / (1.0 - load**3)
+    return Cycle(pause, load, second, third, none, one, two / one, three / one)
+
+
+def _own_time(s: Service, batch: Batch, arrivals: Arrivals) -> tuple[Floats, Floats]:
+    """Return the time of a prompt that meets no other, by node, and how often a step runs."""
+    cost: Prompts = prompts(s, 0.0)
+    decode, cut = batch.step.decode, batch.cut
+    alone = cost.work + cut.whole * cost.overhead
+    shared = cut.whole * decode + cost.work + cut.steps * fixed_time(s, cost, decode)
+    beside = np.where(s.mixed > 0, np.maximum(shared, alone), alone)
+    prefilling = arrivals.rate * (s.workload.weight * beside).sum(axis=0)
+    awake = -np.expm1(-(batch.mean + prefilling))
+    # The other pipeline stages see a chunk after the first one is done with it.
+    lag = (s.terms.stages - 1.0) * alone / cut.whole
+    return awake * beside + (1.0 - awake) * alone + lag, awake
+
+
+def _last_step_sharing(
+    s: Service, batch: Batch, arrivals: Arrivals, own: Floats, spare: Floats
+) -> Floats:
+    """Later arrivals that share the last step of a prompt that takes several [s], (nodes, n)."""
+    before_last = (batch.cut.whole - 1.0) / batch.cut.whole * own
+    work = batch.cost.work_mean
+    result: Floats = np.minimum(arrivals.rate * before_last, spare / s.tokens_mean) * work
+    return result
+
+
+def _moments(s: Service, batch: Batch, cycle: Cycle, size: Floats, fit: Floats) -> _Moments:
+    """Wait for the rest of the step met, the prompts before, and those after that fit beside."""
+    weight = s.workload.weight
+    one = cycle.load
+    grown = 1.0 + fit * one
+    mean = cycle.met / 2.0 * (grown + one)
+    square = cycle.met_square * (grown**2 + grown * one + one**2) / 3.0
+    square = square + cycle.second * cycle.met * (1.0 + fit) / 2.0
+    # Members of the own burst: as many before as after, each a geometric number.
+    time = (weight * batch.added).sum(axis=0)
+    extra = size - 1.0
+    member = extra * time
+    member_square = (
+        extra * (weight * batch.added**2).sum(axis=0) + 2.0 * extra * extra * time * time
+    )
+    mates = (1.0 + fit) * member
+    mates_square = (1.0 + fit) * member_square + 2.0 * fit * member * member
+    served = cycle.met / 2.0 * one * (1.0 + fit) + mates
+    return _Moments(mean + mates, square + 2.0 * mean * mates + mates_square, served)
+
+
+def _pareto(wait: _Moments, quiet: Floats, pause: Floats) -> tuple[Floats, Floats]:
+    """Return shape and scale of the wait of those that meet others; the rest wait uniformly."""
+    busy = 1.0 - quiet
+    mean = np.maximum((wait.mean - quiet * pause / 2.0) / busy, 1e-9)
+    square = (wait.square - quiet * pause * pause / 3.0) / busy
+    variation = np.maximum(square / (mean * mean) - 1.0, LEAST_VARIATION)
+    shape = np.clip(0.5 * (1.0 - 1.0 / variation), *SHAPES)
+    shape = np.where(np.abs(shape) < LEAST_SHAPE, LEAST_SHAPE, shape)
+    return shape, mean * (1.0 - shape)
+
+
+def _constants(s: Service, batch: Batch, arrivals: Arrivals) -> Floats:
+    """HTTP path, front end, and the time in which an engine waits for a batch to fill [s]."""
+    p = s.parameters
+    window = s.candidates.layout.batch_wait_steps * batch.step.decode
+    expected = arrivals.rate * window
+    filling = window * (1.0 + 0.5 * expected) / (1.0 + expected)
+    front = p.first_token + p.frontend_request + p.frontend_token * s.workload.prompt
+    result: Floats = front + filling
+    return result

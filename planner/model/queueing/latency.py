@@ -1,0 +1,113 @@
+"""Distributions of TTFT, TPOT, E2E and ITL in a steady state."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from planner.model.arrays import Floats
+from planner.model.queueing.normal import log_normal_survival, normal_cdf
+from planner.model.queueing.state import Metric, OpenLoop
+from planner.model.workload import Workload
+
+BISECTIONS = 28
+RANGE = (1e-6, 1e6)
+"""Latencies between which percentiles are sought [s]."""
+LEAST = 1e-9
+CHUNK_SPREAD = 0.1
+"""Spread of a chunk's time around its node's mean."""
+STEP_SPREAD = 0.02
+
+
+def survival(state: OpenLoop, w: Workload, metric: Metric, limit: Floats | float) -> Floats:
+    """Probability that a request (ITL: a token) takes longer than a limit.
+
+    Args:
+        state: Steady state, (n,).
+        w: The workload it was computed for.
+        metric: ttft, tpot, e2e or itl.
+        limit: Limit [s], (n,) or one for all.
+
+    Returns:
+        P(metric > limit), (n,); 1 at or beyond capacity.
+    """
+    at = np.broadcast_to(np.asarray(limit, dtype=np.float64), state.pause.shape)
+    over = _SURVIVALS[metric](state, w, at)
+    return np.where(state.utilization >= 1.0, 1.0, np.clip(over, 0.0, 1.0))
+
+
+def percentile(state: OpenLoop, w: Workload, metric: Metric, share: float) -> Floats:
+    """Latency that a share of the requests stay within, by bisection of its logarithm.
+
+    Args:
+        state: Steady state, (n,).
+        w: The workload it was computed for.
+        metric: ttft, tpot, e2e or itl.
+        share: Share in (0, 1), as 0.95.
+
+    Returns:
+        Smallest t with P(metric > t) <= 1 - share [s], (n,); infinity at or beyond capacity.
+    """
+    low, high = (np.full_like(state.pause, np.log(end)) for end in RANGE)
+    for _ in range(BISECTIONS):
+        middle = 0.5 * (low + high)
+        above = survival(state, w, metric, np.exp(middle)) > 1.0 - share
+        low = np.where(above, middle, low)
+        high = np.where(above, high, middle)
+    return np.where(state.utilization >= 1.0, np.inf, np.exp(high))
+
+
+def _ttft(s: OpenLoop, w: Workload, limit: Floats) -> Floats:
+    """Own prefill, then: a uniform pause if no other prompt is met, else generalised Pareto."""
+    over = limit - s.own
+    past = np.maximum(over, 0.0)
+    paused = s.awake * np.maximum(1.0 - past / s.pause, 0.0)
+    inside = np.maximum(1.0 + (s.wait_shape / s.wait_scale) * past, 1e-12)
+    queued = np.exp(np.log(inside) * (-1.0 / s.wait_shape))
+    quick = np.where(over < 0.0, 1.0, s.quiet * paused + (1.0 - s.quiet) * queued)
+    slow = np.exp(-np.maximum(over - s.wait_mean, 0.0) / s.slot_wait)
+    return _mixed(s, w, quick, slow)
+
+
+def _tpot(s: OpenLoop, w: Workload, limit: Floats) -> Floats:
+    """Log-normal above the fastest step, by output node."""
+    step = limit * s.accepted
+    mean = np.maximum(s.step - s.fastest, 1e-6)
+    over = log_normal_survival(mean, s.step_variance, np.maximum(step - s.fastest, LEAST))
+    total: Floats = (w.weight * over).sum(axis=0)
+    return np.where(step > s.slowest, 0.0, total)
+
+
+def _e2e(s: OpenLoop, w: Workload, limit: Floats) -> Floats:
+    """TTFT and the decode steps together, log-normal by output node."""
+    own = (w.weight * s.own).sum(axis=0)
+    spread = np.maximum((w.weight * s.own**2).sum(axis=0) - own * own, 0.0)
+    first = own * (w.prompt_at_output / w.prompt_mean) + s.wait_mean
+    mean = first + s.steps * s.step
+    least = 0.5 * first + s.steps * s.fastest
+    of_steps = np.minimum(s.step_variance, (0.5 * s.slowest) ** 2) * s.steps**2
+    variance = of_steps + s.wait_variance + spread
+    quick = log_normal_survival(
+        np.maximum(mean - least, 1e-6), variance, np.maximum(limit - least, LEAST)
+    )
+    slow = np.exp(-np.maximum(limit - mean, 0.0) / s.slot_wait)
+    return _mixed(s, w, quick, slow)
+
+
+def _itl(s: OpenLoop, _: Workload, limit: Floats) -> Floats:
+    """Steps that only decode, and steps that carry a chunk of a prompt."""
+    spread = s.decode_sd + STEP_SPREAD * s.decode
+    plain = normal_cdf((s.decode - limit) / spread)
+    carrying = normal_cdf((s.decode + s.chunk - limit) / (spread + CHUNK_SPREAD * s.chunk))
+    mixed = (s.chunk_weight * carrying).sum(axis=0)
+    result: Floats = (1.0 - s.mixed) * plain + s.mixed * mixed
+    return result
+
+
+def _mixed(s: OpenLoop, w: Workload, quick: Floats, slow: Floats) -> Floats:
+    """Those that find a slot, and those that wait for one."""
+    over = quick + s.wait_probability * np.maximum(slow - quick, 0.0)
+    result: Floats = (w.weight * over).sum(axis=0)
+    return result
+
+
+_SURVIVALS = {"ttft": _ttft, "tpot": _tpot, "e2e": _e2e, "itl": _itl}

@@ -1,0 +1,31 @@
+"""Normal and log-normal distributions, fast."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from planner.model.arrays import Floats
+
+LEAST_VARIANCE = 1e-10
+
+
+def normal_density(z: Floats) -> Floats:
+    """Density of the standard normal distribution."""
+    result: Floats = np.exp(-0.5 * z * z) * (1.0 / np.sqrt(2.0 * np.pi))
+    return result
+
+
+def normal_cdf(z: Floats) -> Floats:
+    """P(Z <= z) of the standard normal distribution; absolute error below 1.5e-4.
+
+    Source: logistic form, S. R. Bowling et al., J. Ind. Eng. Manag. 2(1), 2009, eq. 10.
+    """
+    near = np.clip(z, -8.0, 8.0)
+    result: Floats = 1.0 / (1.0 + np.exp(-near * (1.5976 + 0.07056 * near * near)))
+    return result
+
+
+def log_normal_survival(mean: Floats, variance: Floats, at: Floats) -> Floats:
+    """P(X > at) of a log-normal X with this mean and variance; `at` above 0."""
+    log_variance = np.maximum(np.log1p(variance / (mean * mean)), LEAST_VARIANCE)
+    return normal_cdf((np.log(mean / at) - 0.5 * log_variance) / np.sqrt(log_variance))

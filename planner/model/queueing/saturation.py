@@ -1,0 +1,66 @@
+"""How many sequences a server holds, and the highest rate it can serve."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from planner.model.arrays import Floats
+from planner.model.memory import sequences_that_fit
+from planner.model.queueing.service import Service, chunks, mean_step, prompts
+
+REWORK = 1.15
+"""Prompt work with that of preempted sequences, where KV memory limits the batch."""
+
+
+@dataclass(frozen=True)
+class Saturation:
+    """A server at its limit, (n,).
+
+    Attributes:
+        rate: Highest stable rate if at least one sequence fits [requests/s].
+        slots: Sequences resident at most; below 1 = not even one fits.
+        limit: Sequences that the engine allows.
+        prompt_tokens: Prompt tokens per step.
+    """
+
+    rate: Floats
+    slots: Floats
+    limit: Floats
+    prompt_tokens: Floats
+
+
+def kv_slots(s: Service, tokens: float) -> Floats:
+    """Sequences of `tokens` tokens for which there is KV memory, (n,).
+
+    Engines that reserve only the prompt admit it whole, which leaves half a prompt unused.
+    """
+    w = s.workload
+    fits = sequences_that_fit(s.candidates, np.full(len(s.candidates), tokens))
+    unused = w.prompt_square / (2.0 * w.prompt_mean) / tokens
+    return fits - np.where(s.candidates.engine.full_length > 0, 0.0, unused)
+
+
+def saturation(s: Service) -> Saturation:
+    """Return the limits of a server.
+
+    Slots: all of them are taken, a sequence keeps its slot for its prompt's and its decode steps.
+    Tokens: every step is full. Either way the batch is known and the step time explicit.
+
+    Source:
+        Little, Oper. Res. 9(3), 1961; our derivation, planner/model/README.md#queueing.
+    """
+    layout, engine = s.candidates.layout, s.candidates.engine
+    limit = np.minimum(layout.max_sequences, s.budget / (1.0 + s.terms.draft_tokens))
+    by_memory = kv_slots(s, s.workload.context_end)
+    slots = np.minimum(limit, by_memory)
+    held = np.maximum(slots, 1.0)
+    by_slots = held * s.steps / (s.steps + chunks(s, held).mean)
+    by_tokens = s.budget * s.steps / (s.carried * s.steps + s.tokens_mean)
+    batch = np.minimum(by_slots, by_tokens)
+    tokens = batch / s.steps * s.tokens_mean
+    preempted = (by_memory < limit) & (engine.full_length == 0) & (by_slots <= by_tokens)
+    rework = np.where(preempted, REWORK, 1.0)
+    step = mean_step(s, prompts(s, tokens), batch, rework=rework)
+    return Saturation(batch / s.steps / step.time, slots, limit, tokens)

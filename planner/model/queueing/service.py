@@ -1,0 +1,195 @@
+"""What the steps of one server cost under a workload.
+
+An engine step in which n sequences decode and prompts are computed takes
+
+    decode(n) + work + fixed,    fixed = max(unshared * overhead, overhead - decode(n)):
+
+the prompts' arithmetic, and once a step the part of a prefill's weight reads and launches that
+decoding does not pay already; it never takes less than the prompts would alone. Engines that put
+prompts first pause decoding meanwhile, which costs the decoding sequences the same.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from planner.model.arrays import Candidates, Floats, Parameters
+from planner.model.forward import decode_step, prefill_pass
+from planner.model.queueing.bursts import burst_size
+from planner.model.terms import Terms, terms
+from planner.model.workload import Workload
+
+LEAST_ROOM = 1 / 16
+"""Share of the token budget that prompts get at least."""
+
+
+@dataclass(frozen=True)
+class Service:
+    """A server and its workload.
+
+    Attributes:
+        candidates, parameters, workload, terms: Where it comes from.
+        mixed: Prompts share steps with decoding sequences (else they pause them), (n,).
+        accepted: Tokens that a sequence gains in an engine step, (n,).
+        budget: Tokens of a step, (n,).
+        carried: Tokens of the budget that a decoding sequence takes, (n,).
+        steps: Mean engine steps of a request after its first token, (n,).
+        context: Mean context of a decoding sequence [tokens], (n,).
+        tokens: Prompt tokens to compute, by node, (nodes, 1).
+        tokens_mean: Their mean.
+        attended: Context that a prompt token attends to on average, by node, (nodes, 1).
+    """
+
+    candidates: Candidates
+    parameters: Parameters
+    workload: Workload
+    terms: Terms
+    mixed: Floats
+    accepted: Floats
+    budget: Floats
+    carried: Floats
+    steps: Floats
+    context: Floats
+    tokens: Floats
+    tokens_mean: float
+    attended: Floats
+
+
+@dataclass(frozen=True)
+class Prompts:
+    """What prompts cost if a given number of other prompt tokens share their steps.
+
+    Attributes:
+        work: Time in proportion to the prompt, by node [s], (nodes, n).
+        overhead: Weight reads and launches of a step beyond that, by node [s], (nodes, n).
+        work_mean: Mean work of a prompt [s], (n,).
+    """
+
+    work: Floats
+    overhead: Floats
+    work_mean: Floats
+
+
+@dataclass(frozen=True)
+class Chunks:
+    """How prompts are cut by the token budget.
+
+    Attributes:
+        room: Prompt tokens that fit into a step beside the decoding ones, (n,).
+        share: Steps' room that a prompt fills, by node, (nodes, n).
+        steps: Steps that it takes on average, by node, (nodes, n).
+        whole: Steps that it takes if it has the room for itself, by node, (nodes, n).
+        mean: Mean steps of a prompt, (n,).
+    """
+
+    room: Floats
+    share: Floats
+    steps: Floats
+    whole: Floats
+    mean: Floats
+
+
+@dataclass(frozen=True)
+class Step:
+    """A server's step on average, (n,).
+
+    Attributes:
+        time: Mean step [s].
+        decode: Step that only decodes [s].
+        chunks: Prompt chunks per step.
+        mixed: Share of the steps with prompt tokens.
+    """
+
+    time: Floats
+    decode: Floats
+    chunks: Floats
+    mixed: Floats
+
+
+def service(c: Candidates, p: Parameters, w: Workload) -> Service:
+    """Return what does not depend on the batch."""
+    t = terms(c, p)
+    tokens = np.maximum(w.prompt * (1.0 - w.prefix_hit), 1.0)
+    return Service(
+        candidates=c,
+        parameters=p,
+        workload=w,
+        terms=t,
+        mixed=c.engine.mixed,
+        accepted=t.accepted,
+        budget=c.layout.token_budget,
+        carried=np.where(c.engine.mixed > 0, 1.0 + t.draft_tokens, 0.0),
+        steps=max(w.steps_mean, 1e-9) / t.accepted,
+        context=np.full(len(c), w.context),
+        tokens=tokens,
+        tokens_mean=float((w.weight * tokens).sum()),
+        attended=0.5 * w.prompt_weighted * (1.0 + w.prefix_hit),
+    )
+
+
+def decode_time(s: Service, batch: Floats) -> Floats:
+    """Engine step that only decodes: `accepted` tokens for each of `batch` sequences [s], (n,)."""
+    return s.accepted * decode_step(s.terms, s.parameters, batch, s.context)
+
+
+def prompts(s: Service, others: Floats | float) -> Prompts:
+    """Return what prompts cost when `others` tokens of other prompts share their steps, (n,).
+
+    The more tokens in a step, the better experts are used and the less weight reads show.
+    """
+    chunk = np.minimum(s.tokens, s.budget)
+    together = np.minimum(chunk + others, s.budget)
+    one = prefill_pass(s.terms, s.parameters, together, s.attended)
+    work = one.proportional * (s.tokens / together / s.terms.stages)
+    overhead = (one.total - one.proportional + s.terms.eager) / s.terms.stages
+    return Prompts(work, overhead, (s.workload.weight * work).sum(axis=0))
+
+
+def chunks(s: Service, batch: Floats) -> Chunks:
+    """Return how the token budget cuts prompts while `batch` sequences decode.
+
+    A prompt that is cut begins anywhere in a step, so it takes half a step more than it fills.
+    """
+    room = np.maximum(s.budget - s.carried * batch, LEAST_ROOM * s.budget)
+    share = s.tokens / room
+    steps = np.maximum(share, 1.0) + np.clip(share - 1.0, 0.0, 0.5)
+    mean = (s.workload.weight * steps).sum(axis=0)
+    return Chunks(room, share, steps, np.ceil(share), mean)
+
+
+def fixed_time(s: Service, cost: Prompts, decode: Floats) -> Floats:
+    """Fixed part that prompts add to a step, by node [s], (nodes, n)."""
+    unshared = s.parameters.unshared_prefill * cost.overhead
+    return np.maximum(unshared, s.mixed * (cost.overhead - decode))
+
+
+def mean_step(
+    s: Service,
+    cost: Prompts,
+    batch: Floats,
+    burstiness: Floats | float = 1.0,
+    rework: Floats | float = 1.0,
+) -> Step:
+    """Return the mean step when `batch` sequences decode.
+
+    Each of them came in with a prompt and stays for `steps` steps, so prompts per step are known
+    and the step time is explicit.
+
+    Args:
+        s: The server.
+        cost: What prompts cost.
+        batch: Decoding sequences, (n,).
+        burstiness: Squared CV of the gaps between arrivals, (n,).
+        rework: Factor on the prompts' work for those computed again.
+    """
+    cut = chunks(s, batch)
+    decode = decode_time(s, batch)
+    per_chunk = (s.workload.weight * cut.steps * fixed_time(s, cost, decode)).sum(axis=0) / cut.mean
+    prompts_per_step = batch / s.steps
+    arrived = prompts_per_step * cut.mean
+    size = burst_size(np.asarray(burstiness, dtype=np.float64), prompts_per_step)
+    share = -np.expm1(-arrived / size)
+    time = decode + rework * prompts_per_step * cost.work_mean + share * per_chunk
+    return Step(time, decode, arrived, share)

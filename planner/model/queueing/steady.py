@@ -1,0 +1,143 @@
+"""The decoding batch of a server at a given rate: mean, variance, and the step it causes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from planner.model.arrays import Floats
+from planner.model.queueing.saturation import Saturation
+from planner.model.queueing.service import (
+    Chunks,
+    Prompts,
+    Service,
+    Step,
+    chunks,
+    decode_time,
+    fixed_time,
+    mean_step,
+    prompts,
+)
+
+ITERATIONS = 9
+FIRST_ITERATIONS = 6
+HIGHEST_SHARE = 0.97
+LEAST_PEAKEDNESS = 0.2
+
+
+@dataclass(frozen=True)
+class Arrivals:
+    """Arrivals at one server, (n,): requests per second, squared CV of their gaps."""
+
+    rate: Floats
+    burstiness: Floats
+
+
+@dataclass(frozen=True)
+class Batch:
+    """A server in its steady state, (n,) unless said otherwise.
+
+    Attributes:
+        cost: What prompts cost in it.
+        cut: How they are cut.
+        step: Its mean step.
+        added: What a prompt adds to steps, overheads shared, by node [s], (nodes, n).
+        load: Share of the time that prompts take.
+        mean, variance: Of the number of decoding sequences.
+        seen: Mean step that a decoding sequence sees [s].
+        slope: Growth of the step per sequence [s].
+        feedback: Further sequences that a further one causes.
+    """
+
+    cost: Prompts
+    cut: Chunks
+    step: Step
+    added: Floats
+    load: Floats
+    mean: Floats
+    variance: Floats
+    seen: Floats
+    slope: Floats
+    feedback: Floats
+
+
+def steady_batch(s: Service, full: Saturation, arrivals: Arrivals) -> Batch:
+    """Return the steady state.
+
+    A decode step shared by n sequences is a processor-sharing server whose speed depends on n;
+    for step times linear in n the number in service is negative binomial, whatever the lengths,
+    with the mode n = rate * steps * step(n). Bursts scale its spread by the peakedness.
+
+    Args:
+        s: The server.
+        full: Its limits.
+        arrivals: Arrivals, (n,); the rate below `full.rate`.
+
+    Source:
+        Processor sharing with state-dependent speed: J. W. Cohen, Acta Inf. 12, 1979. Peakedness:
+        A. E. Eckberg, Proc. ITC 10, 1983. planner/model/README.md#queueing.
+    """
+    held = np.maximum(full.slots, 1.0)
+    guess = full.prompt_tokens * (arrivals.rate / full.rate) ** 1.5
+    step = _solve(s, prompts(s, guess), held, arrivals, FIRST_ITERATIONS)[1]
+    cost = prompts(s, arrivals.rate * step.time * s.tokens_mean)
+    mode, step = _solve(s, cost, held, arrivals, ITERATIONS)
+    cut = chunks(s, mode)
+    sharing = step.mixed / np.maximum(step.chunks, 1e-12)
+    added = cost.work + cut.steps * fixed_time(s, cost, step.decode) * sharing
+    weight = s.workload.weight
+    load = np.minimum(arrivals.rate * (weight * added).sum(axis=0), HIGHEST_SHARE)
+    slope = _slope(s, mode) / (1.0 - load)
+    feedback = np.minimum(arrivals.rate * s.steps * slope, HIGHEST_SHARE)
+    peak = 1.0 + (arrivals.burstiness - 1.0) * s.workload.peakedness
+    own = np.maximum(peak, LEAST_PEAKEDNESS) / (1.0 - feedback)
+    mean = mode + feedback * own
+    return Batch(
+        cost=cost,
+        cut=cut,
+        step=step,
+        added=added,
+        load=load,
+        mean=np.minimum(mean, held),
+        variance=mean * own,
+        seen=decode_time(s, np.minimum(mode + own, held)) / (1.0 - load),
+        slope=slope,
+        feedback=feedback,
+    )
+
+
+def _slope(s: Service, mode: Floats) -> Floats:
+    """Growth of a decode step per sequence over half a standard deviation to both sides [s]."""
+    above = np.maximum(0.5 * np.sqrt(mode), 0.5)
+    below = np.minimum(above, mode)
+    rise = decode_time(s, mode + above) - decode_time(s, mode - below)
+    slope: Floats = np.maximum(rise, 0.0) / (above + below)
+    return slope
+
+
+def _solve(
+    s: Service, cost: Prompts, held: Floats, arrivals: Arrivals, iterations: int
+) -> tuple[Floats, Step]:
+    """Solve n = rate * steps * step(n) on [0, held] by the Illinois secant method."""
+
+    def excess(batch: Floats) -> Floats:
+        step = mean_step(s, cost, batch, arrivals.burstiness)
+        return arrivals.rate * s.steps * step.time - batch
+
+    low, high = np.full_like(held, 1e-6), held
+    at_low, at_high = excess(low), excess(high)
+    side = np.zeros_like(held)
+    batch = high
+    for _ in range(iterations):
+        rise = at_high - at_low
+        move = at_high * (high - low) / np.where(rise == 0.0, -1e-12, rise)
+        batch = np.clip(high - move, low, high)
+        at = excess(batch)
+        up = at > 0.0
+        at_high = np.where(up & (side == 1.0), 0.5 * at_high, at_high)
+        at_low = np.where(~up & (side == -1.0), 0.5 * at_low, at_low)
+        low, at_low = np.where(up, batch, low), np.where(up, at, at_low)
+        high, at_high = np.where(up, high, batch), np.where(up, at_high, at)
+        side = np.where(up, 1.0, -1.0)
+    return batch, mean_step(s, cost, batch, arrivals.burstiness)
