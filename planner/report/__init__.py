@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Protocol
 
-from planner.report import csv_text, json_text, table
+from planner.report import csv_text, json_text, table, xlsx
+from planner.report.pack import Pack
 from planner.spec.record import PlanRecord
 
 
@@ -22,3 +23,14 @@ FORMATS: Mapping[str, Renderer] = {
     "csv": csv_text.render,
 }
 """Formats of stdout."""
+
+
+def _csv(pack: Pack) -> bytes:
+    return csv_text.render(pack.record).encode()
+
+
+FILES: Mapping[str, Callable[[Pack], bytes]] = {
+    ".xlsx": xlsx.render,
+    ".csv": _csv,
+}
+"""Suffix of a report file -> what writes it."""

@@ -24,6 +24,7 @@ TERM_WORDS: Mapping[str, str] = {
     "spot": "spot",
     "reserved_1y": "reserved 1 y",
     "reserved_3y": "reserved 3 y",
+    "prepaid": "prepaid",
     "owned": "owned",
 }
 
@@ -64,6 +65,13 @@ def hardware(option: Option) -> str:
     per_instance = option.gpus // option.instances
     gpus = f"{per_instance} " if per_instance > 1 else ""
     return f"{option.instances} x {gpus}{option.accelerator_name}"
+
+
+def hardware_id(option: Option) -> str:
+    """Return what is bought with the catalog's short name, as ``2 x 8 h100-sxm``."""
+    per_instance = option.gpus // option.instances
+    gpus = f"{per_instance} " if per_instance > 1 else ""
+    return f"{option.instances} x {gpus}{option.accelerator}"
 
 
 def instance(option: Option) -> str:

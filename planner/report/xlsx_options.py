@@ -1,0 +1,237 @@
+"""Sheets ``Options`` and ``Prices``: an option a row, resting on the price row it was quoted at."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from planner.report import words
+from planner.report.pack import Pack
+from planner.report.xlsx_book import Book, Formula, Value, cell
+from planner.spec.offer import Offer
+from planner.spec.record import Latency, Option, Price
+from planner.units import HOURS_PER_MONTH, HOURS_PER_YEAR, MILLION, SECONDS_PER_HOUR
+
+PER_MTOK = f"{SECONDS_PER_HOUR:.0f}/{MILLION:.0f}"
+PriceCells = Mapping[int, str]
+"""Row of the record's offers -> the cell of its effective price."""
+
+
+@dataclass(frozen=True)
+class Places:
+    """Where the figures of each option stand: option id -> column key -> cell."""
+
+    cells: Mapping[str, Mapping[str, str]]
+    first: int
+    last: int
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column of ``Options``.
+
+    Attributes:
+        key: Name that formulas use.
+        title: Header.
+        kind: Number format.
+        width: In characters.
+        value: What the record says.
+        formula: In Excel's syntax with {key} for the same row, {price} for the price cell.
+    """
+
+    key: str
+    title: str
+    kind: str
+    width: float
+    value: Callable[[Option], Value]
+    formula: str = ""
+
+
+def _money(name: str) -> Callable[[Option], Value]:
+    return lambda option: getattr(option.money, name)
+
+
+def _field(name: str) -> Callable[[Option], Value]:
+    return lambda option: getattr(option, name)
+
+
+def _latency(metric: str, name: str) -> Callable[[Option], Value]:
+    def get(option: Option) -> Value:
+        latency: Latency | None = getattr(option, metric)
+        return None if latency is None else float(getattr(latency, name))
+
+    return get
+
+
+def _rate(name: str) -> Callable[[Option], float]:
+    """Return tokens per second that an amount per million tokens stands for."""
+
+    def get(option: Option) -> float:
+        per_mtok = float(getattr(option.money, name))
+        return option.money.usd_per_hour / per_mtok * MILLION / SECONDS_PER_HOUR
+
+    return get
+
+
+def _tightest(option: Option) -> Value:
+    shares = [t.upper / t.limit if t.upper is not None else None for t in option.targets]
+    known = [share for share in shares if share is not None]
+    return max(known) if len(known) == len(shares) and known else None
+
+
+def _latencies() -> tuple[Column, ...]:
+    parts = (("p50_ms", "p50 [ms]"), ("p95_ms", "p95 [ms]"), ("p95_upper_ms", "p95, margin [ms]"))
+    return tuple(
+        Column(f"{metric}_{name}", f"{metric.upper()} {title}", "ms", 11, _latency(metric, name))
+        for metric in ("ttft", "tpot", "e2e")
+        for name, title in parts
+    )
+
+
+COLUMNS: tuple[Column, ...] = (
+    Column("id", "Option", "text", 12, _field("id")),
+    Column("buy", "Buy", "text", 30, words.hardware),
+    Column("provider", "Provider", "text", 12, _field("provider")),
+    Column("sku", "Instance type", "text", 26, lambda o: o.money.price.instance_type),
+    Column("region", "Region", "text", 14, _field("region")),
+    Column("term", "Term", "text", 12, lambda o: words.TERM_WORDS[o.money.price.term]),
+    Column("instances", "Instances", "count", 10, _field("instances")),
+    Column("gpus", "GPUs", "count", 8, _field("gpus")),
+    Column("price", "USD per instance-hour", "usd", 12,
+           lambda o: o.money.price.usd_per_instance_hour, "{price_cell}"),
+    Column("hour", "USD per hour", "usd", 12, _money("usd_per_hour"), "{instances}*{price}"),
+    Column("month", f"USD per month ({HOURS_PER_MONTH:.0f} h)", "usd_whole", 13,
+           lambda o: o.money.usd_per_hour * HOURS_PER_MONTH, f"{{hour}}*{HOURS_PER_MONTH:.0f}"),
+    Column("year", f"USD per year ({HOURS_PER_YEAR:.0f} h)", "usd_whole", 14,
+           lambda o: o.money.usd_per_hour * HOURS_PER_YEAR, f"{{hour}}*{HOURS_PER_YEAR:.0f}"),
+    Column("mtok", "USD per Mtok output", "usd_mtok", 11, _money("usd_per_mtok_output"),
+           f"{{hour}}/({{mean}}*{PER_MTOK})"),
+    Column("mtok_total", "USD per Mtok, prompt + output", "usd_mtok", 12,
+           _money("usd_per_mtok_total"), f"{{hour}}/({{total}}*{PER_MTOK})"),
+    Column("mtok_full", "USD per Mtok output at full load", "usd_mtok", 12,
+           _money("usd_per_mtok_full"), f"{{hour}}/({{capacity}}*{PER_MTOK})"),
+    Column("job", "USD for the whole run", "usd", 12, _money("usd_per_job"), "{hour}*{run}"),
+    Column("mean", "Output tokens/s, mean", "one", 12, _rate("usd_per_mtok_output")),
+    Column("total", "Prompt + output tokens/s, mean", "one", 12, _rate("usd_per_mtok_total")),
+    Column("capacity", "Output tokens/s, capacity", "one", 12, _field("capacity_tokens_per_s")),
+    Column("run", "Run [h]", "number", 9, _field("run_hours")),
+    Column("mean_use", "Mean utilization", "share", 11, _money("mean_utilization"),
+           "{mean}/{capacity}"),
+    Column("use", "Utilization, busy hour", "share", 11, _field("utilization")),
+    Column("engine", "Engine", "text", 14, words.engine),
+    Column("weights", "Weights", "text", 10, _field("weights")),
+    Column("kv", "KV cache", "text", 9, _field("kv")),
+    Column("layout", "Replicas", "text", 16, words.parallelism),
+    Column("max_num_seqs", "Batch limit", "count", 9, _field("max_num_seqs")),
+    Column("token_budget", "Token budget", "count", 9, _field("token_budget")),
+    Column("speculation", "Speculation", "text", 11, words.speculation),
+    *_latencies(),
+    Column("bound", "TPOT bound [ms]", "ms", 10, _field("bound_tpot_ms")),
+    Column("tightest", "Tightest target, share used", "share", 12, _tightest),
+    Column("loss", "Quality loss [%]", "number", 10, lambda o: o.quality.median),
+    Column("loss_p90", "Quality loss, p90 [%]", "number", 10, lambda o: o.quality.p90),
+    Column("grade", "Quality evidence", "text", 10, lambda o: o.quality.grade),
+    Column("power", "Rated power [W]", "count", 10, _field("power_w")),
+    Column("evidence", "Speed evidence", "text", 13, lambda o: words.EVIDENCE_WORDS[o.evidence]),
+    Column("flags", "Cautions", "text", 18, lambda o: "; ".join(o.flags)),
+    Column("binding", "Limit that binds", "text", 26, words.binding),
+)  # fmt: skip
+INDEX = {column.key: number for number, column in enumerate(COLUMNS, start=1)}
+"""Column key -> column of the sheet; column 0 names the picks."""
+
+
+def options_sheet(book: Book, pack: Pack, prices: PriceCells) -> Places:
+    """Fill ``Options`` and return where each figure stands."""
+    from xlsxwriter.utility import xl_rowcol_to_cell
+
+    sheet, options = book.sheet("Options"), pack.listed()
+    book.header("Options", 0, ["Picks", *(column.title for column in COLUMNS)])
+    picked = pack.picked()
+    places: dict[str, dict[str, str]] = {}
+    for row, option in enumerate(options, start=1):
+        names = {key: xl_rowcol_to_cell(row, number) for key, number in INDEX.items()}
+        names["price_cell"] = prices[option.money.price.offer]
+        book.put("Options", (row, 0), ", ".join(picked.get(option.id, ())), style="bold")
+        for number, column in enumerate(COLUMNS, start=1):
+            value = column.value(option)
+            calculated = column.formula and value is not None
+            shown = Formula("=" + column.formula.format(**names), value) if calculated else value
+            book.put("Options", (row, number), shown, column.kind)
+        here = {key: cell("Options", row, number) for key, number in INDEX.items()}
+        places.setdefault(option.id, here)
+    for number, column in enumerate(COLUMNS, start=1):
+        if all(column.value(option) in (None, "") for option in options):
+            sheet.set_column(number, number, column.width, None, {"hidden": True})
+    sheet.freeze_panes(1, 3)
+    sheet.repeat_columns(0, 2)
+    sheet.repeat_rows(0)
+    if options:
+        sheet.autofilter(0, 0, len(options), len(COLUMNS))
+    return Places(places, 1, len(pack.record.options))
+
+
+PRICE_TITLES: Sequence[tuple[str, float]] = (
+    ("Provider", 14),
+    ("Instance type", 30),
+    ("Accelerator", 16),
+    ("GPUs", 7),
+    ("Region", 16),
+    ("Term", 13),
+    ("Currency", 9),
+    ("List unit price", 12),
+    ("Discount", 10),
+    ("Contracted unit price", 12),
+    ("USD per unit: exchange, spot allowance", 14),
+    ("Effective USD per instance-hour", 14),
+    ("Seen", 12),
+    ("How the date is known", 26),
+    ("Valid from", 12),
+    ("Valid to", 12),
+    ("Source", 44),
+    ("Flag", 10),
+    ("Note", 40),
+)
+PRICE_NOTE = (
+    "Change a blue cell (list price, discount, contracted price): every amount in this workbook"
+    " follows. Which options exist does not; run `plan reprice` for that."
+)
+
+
+def prices_sheet(book: Book, pack: Pack) -> PriceCells:
+    """Fill ``Prices`` with the rows that options rest on; return the effective-price cells."""
+    used = {option.money.price.offer: option.money.price for option in pack.listed()}
+    sheet = book.sheet("Prices")
+    book.put("Prices", (0, 0), PRICE_NOTE, style="note")
+    book.header("Prices", 1, [title for title, _ in PRICE_TITLES])
+    for row, (number, price) in enumerate(sorted(used.items()), start=2):
+        _price_row(book, row, pack.record.offers[number], price)
+    sheet.freeze_panes(2, 2)
+    sheet.repeat_rows(1)
+    column = [title for title, _ in PRICE_TITLES].index("Effective USD per instance-hour")
+    return {number: cell("Prices", row, column) for row, number in enumerate(sorted(used), 2)}
+
+
+def _price_row(book: Book, row: int, offer: Offer, price: Price) -> None:
+    """Write one offer; the factor holds exchange rate and, for spot, what interruptions cost."""
+    factor = price.usd_per_instance_hour / offer.price_per_hour
+    line = row + 1
+    effective = f'=IF(J{line}="",H{line}*(1-I{line}),J{line})*K{line}'
+    days = [day.isoformat() if day else "" for day in (offer.valid_from, offer.valid_to)]
+    cells: tuple[tuple[Value | Formula, str, str], ...] = (
+        *((text, "text", "cell") for text in (offer.provider, offer.instance_type)),
+        (offer.accelerator, "text", "cell"),
+        (offer.gpus, "count", "cell"),
+        *((text, "text", "cell") for text in (offer.region, words.TERM_WORDS[offer.term])),
+        (offer.currency, "text", "cell"),
+        (offer.list_price_per_hour, "usd", "input"),
+        (offer.discount_share, "share", "input"),
+        (offer.contracted_price_per_hour, "usd", "input"),
+        (factor, "factor", "input"),
+        (Formula(effective, price.usd_per_instance_hour), "usd", "bold"),
+        (offer.seen, "text", "cell"),
+        (offer.seen_basis, "text", "cell"),
+        *((day, "text", "cell") for day in days),
+        *((text, "text", "cell") for text in (offer.source, offer.flag, offer.note)),
+    )
+    for column, (value, kind, style) in enumerate(cells):
+        book.put("Prices", (row, column), value, kind, style)

@@ -1,0 +1,118 @@
+from __future__ import annotations
+
+import io
+import shutil
+import subprocess
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import openpyxl
+import pytest
+
+from planner.report.pack import Pack
+from planner.report.xlsx import render
+from tests.report.records import money, offer, option, price, record
+
+SOFFICE = shutil.which("soffice")
+
+
+def book(data: bytes, *, values: bool = False) -> Any:
+    return openpyxl.load_workbook(io.BytesIO(data), data_only=values)
+
+
+def column(sheet: Any, title: str, header: int = 1) -> list[Any]:
+    titles = [cell.value for cell in sheet[header]]
+    at = titles.index(title)
+    return [row[at].value for row in sheet.iter_rows(min_row=header + 1) if row[at].value]
+
+
+def test_a_buyer_finds_the_sheets_that_a_decision_needs():
+    names = book(render(Pack(record()))).sheetnames
+    assert names == ["Decision", "Options", "Prices", "Assumptions", "Sensitivity"]
+
+
+def test_four_dollars_and_1500_tokens_a_second_show_74_cents_and_at_30_percent_two_dollars_47():
+    options = book(render(Pack(record())), values=True)["Options"]
+    assert column(options, "USD per Mtok output at full load")[0] == pytest.approx(0.741, abs=5e-4)
+    assert column(options, "USD per Mtok output")[0] == pytest.approx(2.47, abs=5e-3)
+
+
+def test_a_month_is_730_hours_and_a_year_8760():
+    options = book(render(Pack(record())), values=True)["Options"]
+    assert column(options, "USD per month (730 h)") == [4 * 730, 9 * 730]
+    assert column(options, "USD per year (8760 h)") == [4 * 8760, 9 * 8760]
+
+
+def test_amounts_are_formulas_that_lead_to_the_price_sheet():
+    options = book(render(Pack(record())))["Options"]
+    assert column(options, "USD per instance-hour")[1] == "=Prices!$L$4"
+    assert column(options, "USD per hour")[1] == "=H3*J3"
+    assert column(options, "USD per month (730 h)")[1] == "=K3*730"
+
+
+def test_discount_contract_and_currency_make_the_effective_price():
+    cut = offer(list_price_per_hour=5.0, discount_share=0.2)
+    agreed = offer(
+        instance_type="a.2x", gpus=2, list_price_per_hour=12.0, contracted_price_per_hour=9.0
+    )
+    prices = book(render(Pack(record(offers=(cut, agreed)))))["Prices"]
+    assert column(prices, "Effective USD per instance-hour", 2) == [
+        '=IF(J3="",H3*(1-I3),J3)*K3',
+        '=IF(J4="",H4*(1-I4),J4)*K4',
+    ]
+    assert column(prices, "USD per unit: exchange, spot allowance", 2) == [1.0, 1.0]
+
+
+def test_text_that_looks_like_a_formula_stays_text():
+    texts = ('=HYPERLINK("http://x")', "+1", "-2", "@SUM(A1)")
+    evil = offer(provider=texts[0], source=texts[1], region=texts[2], note=texts[3])
+    sold = option(provider=texts[0], region=texts[2], money=money(price(evil), 4.0))
+    given = record(offers=(evil,), options=(sold,), picks={"cheapest": sold.id})
+    sheets = book(render(Pack(given)))
+    cells = [c for sheet in sheets for row in sheet.iter_rows() for c in row if c.value in texts]
+    assert {cell.value for cell in cells} == set(texts)
+    assert {cell.data_type for cell in cells} == {"s"}
+    assert all(cell.quotePrefix for cell in cells)
+
+
+def test_the_same_plan_gives_the_same_bytes():
+    assert render(Pack(record())) == render(Pack(record()))
+
+
+def test_headers_stay_in_view_and_columns_are_wide_enough_for_their_ids():
+    sheets = book(render(Pack(record())))
+    assert sheets["Options"].freeze_panes == "D2"
+    assert sheets["Prices"].freeze_panes == "C3"
+    assert sheets["Options"].column_dimensions["B"].width >= len("o-00000001")
+
+
+def test_a_plan_without_an_option_still_says_why():
+    sheets = book(render(Pack(record(options=(), picks={}))))
+    texts = [cell.value for row in sheets["Decision"].iter_rows() for cell in row]
+    assert "Nothing meets every target." in texts
+
+
+@pytest.mark.skipif(SOFFICE is None, reason="LibreOffice (soffice) is not installed")
+def test_libreoffice_recalculates_after_a_price_change(tmp_path: Path):
+    changed = book(render(Pack(record())))
+    changed["Prices"]["H3"] = 10.0
+    before = tmp_path / "changed.xlsx"
+    changed.save(before)
+    command = [str(SOFFICE), f"-env:UserInstallation=file://{tmp_path}/profile", "--headless"]
+    subprocess.run(
+        [*command, "--convert-to", "xlsx:Calc MS Excel 2007 XML", "--outdir", tmp_path / "out",
+         before],
+        check=True, capture_output=True, timeout=120,
+    )  # fmt: skip
+    after = book((tmp_path / "out" / "changed.xlsx").read_bytes(), values=True)
+    assert column(after["Options"], "USD per month (730 h)") == [10 * 730, 9 * 730]
+    assert column(after["Options"], "USD per Mtok output")[0] == pytest.approx(2.46914 * 10 / 4)
+    texts = [cell.value for row in after["Decision"].iter_rows() for cell in row]
+    assert "no: run plan reprice" in texts
+    assert "o-00000002" in texts
+
+
+def test_the_file_holds_no_macro_and_no_link_to_another():
+    names = zipfile.ZipFile(io.BytesIO(render(Pack(record())))).namelist()
+    assert not [name for name in names if "vba" in name.lower() or "externalLink" in name]
