@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from pathlib import Path
 
 from planner.catalog import load_catalog
@@ -178,6 +179,7 @@ broken,us-east-1,,4,16.0,0,,,False,
 """
 
 
+@cache
 def known() -> Known:
     """What the shipped catalog knows."""
     catalog = load_catalog()
