@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 from collections.abc import Callable, Sequence
 
+from rich import box
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
@@ -128,32 +129,44 @@ def _picks(console: Console, record: PlanRecord) -> None:
         console.print(table)
 
 
-def _p95(value: Latency | None) -> str:
-    return "-" if value is None else words.milliseconds(value.p95_ms)
+def _percentiles(pick: Callable[[Option], Latency | None]) -> Callable[[Option], str]:
+    def text(option: Option) -> str:
+        value = pick(option)
+        if value is None:
+            return "-"
+        return f"{words.milliseconds(value.p50_ms)}\n{words.milliseconds(value.p95_ms)}"
+
+    return text
 
 
 OTHER_COLUMNS: tuple[Line, ...] = (
-    ("id", lambda o: o.id),
-    ("buy", words.hardware),
-    ("from", lambda o: f"{o.provider} {o.region}"),
-    ("engine", words.engine),
-    ("weights/KV", lambda o: f"{o.weights}/{o.kv}"),
-    ("replicas", words.parallelism),
-    ("spec.", words.speculation),
-    ("$/h", lambda o: words.money(o.money.usd_per_hour)),
-    ("$/Mtok", lambda o: words.money(o.money.usd_per_mtok_output)),
-    ("TTFT p95", lambda o: _p95(o.ttft)),
-    ("TPOT p95", lambda o: _p95(o.tpot)),
-    ("util.", lambda o: words.percent(o.utilization)),
-    ("loss", lambda o: f"{o.quality.median:.1f} %"),
-    ("price seen", lambda o: o.money.price.seen),
+    ("id\nevidence", lambda o: f"{o.id}\n{o.evidence}"),
+    ("buy\nfrom", lambda o: f"{words.hardware_id(o)}\n{o.provider} {o.region}"),
+    ("engine\nweights/KV", lambda o: f"{o.engine}\n{o.weights}/{o.kv}"),
+    ("replicas\nbatch", lambda o: f"{words.parallelism(o)}\n{o.max_num_seqs} seqs"),
+    ("spec.\nloss", lambda o: f"{words.speculation(o)}\n{o.quality.median:.1f} %"),
+    ("$/Mtok\n$/h", lambda o: f"{_mtok(o)}\n{words.money(o.money.usd_per_hour)}"),
+    ("seen\nload", lambda o: f"{o.money.price.seen}\n{words.percent(o.utilization)}"),
+    ("TTFT\np50, p95", _percentiles(lambda o: o.ttft)),
+    ("TPOT\np50, p95", _percentiles(lambda o: o.tpot)),
+    ("E2E\np50, p95", _percentiles(lambda o: o.e2e)),
+    ("limit\nuse", lambda o: f"{o.binding.limit}\n{words.percent(o.binding.use)}"),
 )
 
 
+MIN_WIDTHS = {"id\nevidence": 11, "buy\nfrom": 20, "engine\nweights/KV": 12}
+"""Columns whose texts should stay on their line [characters]."""
+
+
+def _mtok(option: Option) -> str:
+    return words.money(option.money.usd_per_mtok_output)
+
+
 def _table(console: Console, title: str, options: Sequence[Option]) -> None:
-    table = Table(title=title, title_justify="left", pad_edge=False, padding=(0, 1, 0, 0))
+    table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
+    table.padding = (0, 1, 0, 0)
     for header, _ in OTHER_COLUMNS:
-        table.add_column(header, overflow="fold")
+        table.add_column(header, overflow="fold", min_width=MIN_WIDTHS.get(header, 0))
     for option in options:
         table.add_row(*(_cell(text(option)) for _, text in OTHER_COLUMNS))
     console.print(table)
