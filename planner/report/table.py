@@ -134,7 +134,7 @@ def _percentiles(pick: Callable[[Option], Latency | None]) -> Callable[[Option],
         value = pick(option)
         if value is None:
             return "-"
-        return f"{words.milliseconds(value.p50_ms)}\n{words.milliseconds(value.p95_ms)}"
+        return f"{words.number(value.p50_ms)}\n{words.number(value.p95_ms)}"
 
     return text
 
@@ -147,9 +147,9 @@ OTHER_COLUMNS: tuple[Line, ...] = (
     ("spec.\nloss", lambda o: f"{words.speculation(o)}\n{o.quality.median:.1f} %"),
     ("$/Mtok\n$/h", lambda o: f"{_mtok(o)}\n{words.money(o.money.usd_per_hour)}"),
     ("seen\nload", lambda o: f"{o.money.price.seen}\n{words.percent(o.utilization)}"),
-    ("TTFT\np50, p95", _percentiles(lambda o: o.ttft)),
-    ("TPOT\np50, p95", _percentiles(lambda o: o.tpot)),
-    ("E2E\np50, p95", _percentiles(lambda o: o.e2e)),
+    ("TTFT ms\np50, p95", _percentiles(lambda o: o.ttft)),
+    ("TPOT ms\np50, p95", _percentiles(lambda o: o.tpot)),
+    ("E2E ms\np50, p95", _percentiles(lambda o: o.e2e)),
     ("limit\nuse", lambda o: f"{o.binding.limit}\n{words.percent(o.binding.use)}"),
 )
 
