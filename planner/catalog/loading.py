@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -17,7 +18,7 @@ from planner.spec.base import Spec
 from planner.spec.efficiency import Efficiency
 from planner.spec.engine import Engine, Generation
 from planner.spec.load import load
-from planner.spec.offer import Currencies, Terms
+from planner.spec.offer import Currencies, Offer, Terms
 from planner.spec.precision import Precisions
 from planner.spec.speculation import Speculation
 
@@ -71,6 +72,22 @@ def load_catalog(
         newest_seen=newest_seen(offer.seen for offer in offers),
         terms=terms,
     )
+
+
+def laid_over(catalog: Catalog, offers: Sequence[Offer], prices: Sequence[Path]) -> Catalog:
+    """Return the catalog with other offers, and price files laid over those.
+
+    Args:
+        catalog: Says which accelerators and currencies there are.
+        offers: Take the place of the catalog's.
+        prices: Price files, as for ``load_catalog``.
+
+    Raises:
+        InputError: A price file cannot be used.
+    """
+    known = Names("accelerator", catalog.accelerators.values())
+    sold = read_offers(prices, known, catalog.usd_per_unit, base=offers)
+    return replace(catalog, offers=sold, newest_seen=newest_seen(offer.seen for offer in sold))
 
 
 class _Reader:

@@ -61,7 +61,10 @@ class _Row:
 
 
 def read_offers(
-    files: Sequence[Path], accelerators: Names[Accelerator], rates: Mapping[str, float]
+    files: Sequence[Path],
+    accelerators: Names[Accelerator],
+    rates: Mapping[str, float],
+    base: Sequence[Offer] = (),
 ) -> tuple[Offer, ...]:
     """Read offers, sorted by key.
 
@@ -70,15 +73,22 @@ def read_offers(
             whatever else it states; a new key adds an offer.
         accelerators: What rows may name, by id or alias; offers hold the id.
         rates: USD per unit of each currency that rows may use.
+        base: Offers that the first file is laid over too.
 
     Raises:
         InputError: Every fault of the first file that has any.
     """
-    rows: dict[Key, _Row] = {}
+    rows = {row.key: row for row in map(_stated, base)}
     for path in files:
         rows |= _laid_over(rows, path) if rows else _keyed(path)
         _refuse(path, _faults(rows, str(path), accelerators, rates))
     return tuple(sorted((_offer(row, accelerators) for row in rows.values()), key=_order))
+
+
+def _stated(offer: Offer) -> _Row:
+    """Return an offer as the row that states it."""
+    values = {name: str(value) for name, value in offer.model_dump(exclude_none=True).items()}
+    return _Row("", 0, {name: text for name, text in values.items() if text})
 
 
 def newest_seen(seen: Iterable[str]) -> str:

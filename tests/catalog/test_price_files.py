@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from planner.catalog import load_catalog
+from planner.catalog import laid_over, load_catalog
 from planner.catalog.offers import newest_seen
 from planner.errors import InputError
 
@@ -177,3 +177,11 @@ def test_a_bad_row_of_the_catalog_itself_is_refused(copied, edit):
 )
 def test_the_newest_date_counts_a_month_or_year_from_its_first_day(seen, expected):
     assert newest_seen(seen) == expected
+
+
+def test_a_price_file_laid_over_loaded_offers_gives_what_loading_both_gives(catalog, price_file):
+    path = price_file({**NEW, "list_price_per_hour": "33"}, {**KEY, "list_price_per_hour": "50"})
+    both = load_catalog(prices=[path])
+    after = laid_over(catalog, catalog.offers, [path])
+    assert (after.offers, after.newest_seen) == (both.offers, both.newest_seen)
+    assert laid_over(catalog, catalog.offers, []).offers == catalog.offers
