@@ -6,6 +6,7 @@ import ast
 import json
 import re
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 LONGEST = 4000
@@ -31,6 +32,7 @@ class GpuInfo:
     total_mib: float = 0.0
 
 
+@lru_cache(maxsize=4096)
 def parse_gpu_info(cell: str) -> GpuInfo:
     """Return what a GpuInfo cell says; a cell that cannot be read says nothing.
 

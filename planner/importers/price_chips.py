@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 
 from planner.importers.price_rows import Known, RefusedError
 from planner.spec.accelerator import Accelerator
@@ -84,6 +85,8 @@ _FORMS = (
 _SIZE = re.compile(r"(40|80|94|96|141)gi?b?")
 _MEMORY_TOLERANCE = 0.13
 """Files round memory, or take GB for GiB; the next card of a family has 17 % more."""
+_COUNT = re.compile(r"(?<![a-z0-9])(\d{1,2})x(?!large)(?=[\W_a-z]|$)|x(\d{1,2})(?![a-z0-9])")
+"""How instance names count GPUs: 8x_h100, h100x8; not 48xlarge, not 8x64v128gb."""
 _SWITCHED = frozenset({"nvlink", "mesh"})
 
 
@@ -120,6 +123,7 @@ class Chip:
     note: str = ""
 
 
+@lru_cache(maxsize=4096)
 def identify(words: ChipWords, known: Known) -> Chip:
     """Return the accelerator and count of a row.
 
@@ -301,6 +305,11 @@ def _keep(chips: list[Accelerator], kept: list[Accelerator], words: str) -> list
     return both
 
 
+def _counts_in(instance: str) -> set[int]:
+    found = _COUNT.findall(instance.casefold())
+    return {int(before or after) for before, after in found}
+
+
 def _counted(chip: Accelerator, words: ChipWords, here: tuple[str, int] | None) -> Chip:
     count = words.count if words.count is not None else (here[1] if here else None)
     if count is None:
@@ -313,6 +322,8 @@ def _counted(chip: Accelerator, words: ChipWords, here: tuple[str, int] | None) 
     if here is not None and here[1] != gpus:
         gpus, flag = here[1], "suspect"
         note = f"the file says {count:g} GPUs, the catalog {gpus}"
+    elif (named := _counts_in(words.instance)) and gpus not in named:
+        flag, note = "suspect", f"the file says {gpus} GPUs, the name {min(named)}"
     elif domain > 1 and gpus > domain and gpus % domain:
         flag, note = "suspect", f"{gpus} GPUs, where the link of the chip joins {domain}"
     bridged = chip.bridge is not None and "nvlink" in _tokens(words.name, words.instance)

@@ -119,9 +119,9 @@ class Chips(Protocol):
     def __iter__(self) -> Iterator[Accelerator]: ...
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Known:
-    """What the catalog knows already, to read foreign names by.
+    """What the catalog knows already, to read foreign names by; compared by identity.
 
     Attributes:
         chips: Accelerators by name.

@@ -107,9 +107,9 @@ acme__8xB200__SPOT,gpu-b200-sxm,160.0,1792,B200,8.0,"{""Gpus"":[{""Name"":""B200
 """
 RUNPOD = """\
 InstanceType,AcceleratorName,AcceleratorCount,vCPUs,MemoryGiB,Region,SpotPrice,Price,AvailabilityZone,GpuInfo
-9x_A100-80GB,A100-80GB,1.0,8.0,117.0,US,1.4,1.4,US-CA-1,"{'Gpus': [{'Name': 'A100 PCIe', 'Count': 1, \
+1x_A100-80GB_NEW,A100-80GB,1.0,8.0,117.0,US,1.4,1.4,US-CA-1,"{'Gpus': [{'Name': 'A100 PCIe', 'Count': 1, \
 'MemoryInfo': {'SizeInMiB': 80}}], 'TotalGpuMemoryInMiB': 80}"
-9x_A100-80GB,A100-80GB,1.0,8.0,117.0,US,1.4,1.4,US-TX-1,"{'Gpus': [{'Name': 'A100 PCIe', 'Count': 1, \
+1x_A100-80GB_NEW,A100-80GB,1.0,8.0,117.0,US,1.4,1.4,US-TX-1,"{'Gpus': [{'Name': 'A100 PCIe', 'Count': 1, \
 'MemoryInfo': {'SizeInMiB': 80}}], 'TotalGpuMemoryInMiB': 80}"
 """
 SHADEFORM = """\

@@ -94,7 +94,7 @@ def test_google_hosts_and_gpus_are_added_and_prices_of_another_sku_are_flagged(t
         ("lambda", "gpu_2x_h100_sxm5", ("h100-sxm", 2, 8.4, "")),
         ("lambda", "gpu_1x_h100_pcie", ("h100-pcie", 1, 3.3, "")),
         ("primeintellect", "acme__8xA100_80GB", ("a100-sxm-80", 8, 14.3, "")),
-        ("runpod", "9x_A100-80GB", ("a100-pcie-80", 1, 1.4, "")),
+        ("runpod", "1x_A100-80GB_NEW", ("a100-pcie-80", 1, 1.4, "")),
         ("shadeform", "acme_A100-sxm4x8", ("a100-sxm-40", 8, 11.2, "")),
         ("shadeform", "acme_L40Sx10", ("l40s", 10, 15.0, "")),
         ("vast", "2x-H100_NVL-9", ("h100-nvl", 2, 4.5, "")),
@@ -280,6 +280,24 @@ def test_gpu_info_is_read_in_every_shape_and_never_fails(cell, expected):
 @given(st.text(max_size=300))
 def test_gpu_info_survives_any_text(cell):
     assert isinstance(parse_gpu_info("{" + cell), GpuInfo)
+
+
+@pytest.mark.parametrize(
+    ("instance", "gpus", "flag"),
+    [
+        ("acme_L40Sx8", 8, ""),
+        ("acme_L40Sx8", 1, "suspect"),
+        ("gpu_4x_l40s", 4, ""),
+        ("gpu_4x_l40s", 2, "suspect"),
+        ("box.48xlarge", 8, ""),
+        ("l40s_1x2v4gb", 1, ""),
+        ("l40s_8x64v128gb", 8, ""),
+    ],
+)
+def test_a_count_that_the_name_contradicts_is_flagged(instance, gpus, flag):
+    words = ChipWords("acme", instance, "L40S", count=float(gpus))
+    chip = identify(words, known())
+    assert (chip.gpus, chip.flag) == (gpus, flag)
 
 
 @pytest.mark.parametrize(
