@@ -16,6 +16,8 @@ from planner.spec.architecture import (
 
 ELEMENT = 2.0
 """Bytes of a 16-bit element."""
+STATE_ELEMENT = 4.0
+"""Bytes of a recurrent-state element."""
 SCALE_BYTES = 4.0
 """An FP32 scale stands for this many bytes ..."""
 SCALE_GROUP = 128
@@ -44,6 +46,7 @@ def memory_columns(architecture: Architecture) -> dict[str, float]:
         "router_parameters": sum(g.count * _router(g, hidden) for g in groups),
         "position_elements": _positions(architecture),
         **_padding(groups),
+        "state_page": _state_page(groups),
         "single_byte_extra": sum(g.count * _single_byte_extra(g) for g in groups),
         "index_scale": sum(g.count * _index_scale(g) for g in groups),
         "ffn_elements": max((_between(g) for g in groups), default=0.0),
@@ -121,6 +124,23 @@ def _padding(groups: tuple[LayerGroup, ...]) -> dict[str, float]:
         f"{kind}_padding": math.ceil(count / size) * size / count if count else 1.0
         for kind, count in layers.items()
     }
+
+
+def _state_page(groups: tuple[LayerGroup, ...]) -> float:
+    """Bytes of the largest state of a layer, over the elements of the smallest full cache."""
+    states = [
+        STATE_ELEMENT * a.state_elements + ELEMENT * a.conv_elements
+        for a in (group.attention for group in groups)
+        if isinstance(a, RecurrentAttention)
+    ]
+    caches = [
+        float(a.kv_heads * (a.head_dim + (a.value_dim or a.head_dim)))
+        if isinstance(a, FullAttention)
+        else float(a.kv_rank + a.rope_dim)
+        for a in (group.attention for group in groups if _keeps_all(group))
+        if isinstance(a, FullAttention | LatentAttention)
+    ]
+    return max(states) / min(caches) if states and caches else 0.0
 
 
 def _window(group: LayerGroup) -> bool:

@@ -86,6 +86,8 @@ class ModelFigures(Columns):
         position_elements: Rotary tables, of which every GPU holds a copy.
         full_padding, window_padding, state_padding: Layers that an engine which pages caches in
             equal groups allots, over the layers of that kind.
+        state_page: Recurrent and convolution state of one layer [B], over the cached elements a
+            token of one layer that keeps all tokens; 0 = the model has not both.
         single_byte_extra: Bytes per token, summed over layers, that a one-byte cache holds on top
             (scales and the 16-bit rotary part of a latent read by a sparse indexer).
         index_scale: Scales of the index cache per token, summed over layers [B].
@@ -127,6 +129,7 @@ class ModelFigures(Columns):
     full_padding: Floats
     window_padding: Floats
     state_padding: Floats
+    state_page: Floats
     single_byte_extra: Floats
     index_scale: Floats
     ffn_elements: Floats

@@ -124,7 +124,8 @@ def kv_bytes(c: Candidates, tokens: Floats) -> Floats:
     Returns:
         Memory [B], (n,).
     """
-    held = np.ceil(tokens / c.engine.block) * c.engine.block
+    block = block_tokens(c)
+    held = np.ceil(tokens / block) * block
     return _sequence_bytes(c, held, np.minimum(held, c.model.window))
 
 
@@ -137,12 +138,28 @@ def admitted_kv_bytes(c: Candidates, tokens: Floats) -> Floats:
     Source:
         vllm-project/vllm, vllm/v1/kv_cache_interface.py (SlidingWindowSpec).
     """
-    block = c.engine.block
+    block = block_tokens(c)
     held = np.ceil(tokens / block) * block
     in_flight = np.minimum(c.model.window - 1.0 + profiled_tokens(c), tokens)
     admitted = np.ceil(in_flight / block) * block + block
     near = np.where(c.engine.grouped > 0, admitted, np.minimum(held, c.model.window))
     return _sequence_bytes(c, held, near)
+
+
+def block_tokens(c: Candidates) -> Floats:
+    """Tokens of a KV block [tokens], (n,).
+
+    Engines with grouped pages give recurrent states and KV blocks pages of one size, so the block
+    grows until a page holds a layer's state.
+
+    Source:
+        vllm-project/vllm, vllm/model_executor/models/config.py (HybridAttentionMambaModelConfig);
+        a log of Qwen3.5-35B-A3B with an FP8 cache states blocks of 2096 tokens.
+    """
+    m, layout, block = c.model, c.layout, c.engine.block
+    per_token = layout.kv_bytes / np.minimum(layout.tp, m.full_kv_heads)
+    needed = np.ceil(m.state_page / layout.tp / per_token / block) * block
+    return np.where(c.engine.grouped > 0, np.maximum(block, needed), block)
 
 
 def _sequence_bytes(c: Candidates, held: Floats, near: Floats) -> Floats:
@@ -272,7 +289,7 @@ def printed_tokens(c: Candidates, longest: Floats) -> Floats:
     Source:
         vllm-project/vllm, vllm/v1/core/kv_cache_utils.py; vllm-project/vllm#54662.
     """
-    m, block = c.model, c.engine.block
+    m, block = c.model, block_tokens(c)
     pool = np.maximum(kv_pool_bytes(c), 0.0)
     per_token = kv_bytes_per_token(c)
     blocks = np.floor(pool / np.maximum(per_token * block, 1e-9)) * block
@@ -287,7 +304,7 @@ def longest_that_fits(c: Candidates) -> Floats:
 
     Infinity where no layer keeps all tokens and the states fit.
     """
-    block = c.engine.block
+    block = block_tokens(c)
     pool = kv_pool_bytes(c) - admitted_kv_bytes(c, np.zeros_like(block))
     nominal = kv_bytes_per_token(c)
     in_flight = np.where(c.engine.grouped > 0, profiled_tokens(c), 0.0)
