@@ -8,7 +8,7 @@ what meets the limits and picks (select/). The record holds all of it.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -31,11 +31,13 @@ from planner.select.front import Front, front
 from planner.select.misses import miss, nearest
 from planner.select.options import Shop, options
 from planner.select.picks import picks, shown
+from planner.select.resize import Desk, verified
 from planner.spec.architecture import Architecture
 from planner.spec.load import load
 from planner.spec.record import ClassArchive, Inputs, Miss, Option, PlanRecord, SearchReport
 from planner.spec.slo import Slo
 from planner.spec.space import SearchSpace
+from planner.spec.verification import Verification
 
 Progress = Callable[[str, float], None]
 
@@ -61,6 +63,7 @@ def plan(  # noqa: PLR0913  (the options of the command line)
     trials: int | None = None,
     time_limit: float | None = None,
     prove: bool | None = None,
+    verify: bool = True,
     as_of: str | None = None,
     progress: Progress | None = None,
 ) -> PlanRecord:
@@ -75,6 +78,7 @@ def plan(  # noqa: PLR0913  (the options of the command line)
         trials: Trials of the Optuna study; None = the default.
         time_limit: Seconds for the search; None = no limit.
         prove: True = prove the front exact, False = do not, None = where that is cheap.
+        verify: Check the picks by simulation, and size them by it.
         as_of: YYYY-MM-DD that prices are judged by; None = the newest price's date.
         progress: Called with a phrase and the share done.
 
@@ -92,6 +96,8 @@ def plan(  # noqa: PLR0913  (the options of the command line)
     work = _Work(asked, known, architecture, made, progress)
     settings = Settings(seed=seed, trials=trials, time_limit=time_limit, prove=prove)
     result = work.answer(settings)
+    if verify and asked.traffic.offline is None:
+        result = work.checked(result, seed)
     inputs = Inputs(
         slo=asked.model_dump(mode="json", by_alias=True),
         catalog_digest=known.digest,
@@ -104,11 +110,13 @@ def plan(  # noqa: PLR0913  (the options of the command line)
 
 @dataclass(frozen=True)
 class _Result:
-    """What a search and a selection gave."""
+    """What a search and a selection gave, and what simulations said of it."""
 
     found: Found
     archive: tuple[ClassArchive, ...]
     front: Front
+    checks: tuple[Verification, ...] = ()
+    complete: bool = False
 
 
 @dataclass(frozen=True)
@@ -135,6 +143,19 @@ class _Work:
         kept = archives(self.made, problem, found, self.slo.targets.confidence, targets)
         rows = answers(kept)
         return _Result(found, kept, front(rows, kept, self.quotes(), self.slo))
+
+    def checked(self, result: _Result, seed: int) -> _Result:
+        """Check the picks by simulation; the archive grows by the sizes that it chose."""
+        scene = Scene(self.catalog, self.architecture, result.archive)
+        limits = tuple(int(limit) for limit in self.made.problem.inner.batch_limits)
+        done = verified(Desk(scene, self.quotes(), self.slo, limits, seed), self.progress)
+        return replace(
+            result,
+            archive=done.archives,
+            front=done.front,
+            checks=done.checks,
+            complete=done.complete,
+        )
 
     def quotes(self) -> dict[str, Quotes]:
         """Return all prices by hardware class."""
@@ -174,8 +195,9 @@ def _record(work: _Work, result: _Result, inputs: Inputs) -> PlanRecord:
         shown=tuple(best[position].id for position in shown(chosen, picked)),
         untrusted=doubtful,
         misses=missed,
-        assumptions=_assumptions(work, (*best, *doubtful)),
+        assumptions=(*_assumptions(work, (*best, *doubtful)), *_checks(work, result)),
         search=_report(result),
+        verification=result.checks,
     )
 
 
@@ -230,11 +252,19 @@ def _assumptions(work: _Work, chosen: Sequence[Option]) -> tuple[str, ...]:
         notes.append(
             f"Draft acceptance ({names}) is the catalog's for this task; measure your own."
         )
-    if work.slo.traffic.offline is None:
-        notes.append(
-            "Latencies come from a closed formula; no simulation has checked these options."
-        )
     return tuple(notes)
+
+
+def _checks(work: _Work, result: _Result) -> tuple[str, ...]:
+    """Return how far the latencies have been checked, in sentences."""
+    if work.slo.traffic.offline is not None:
+        return ()
+    if not result.checks:
+        return ("Latencies come from a closed formula; no simulation has checked these options.",)
+    rest = "The picks have been checked by simulation; other options rest on the closed formula."
+    if result.complete:
+        return (rest,)
+    return (rest, "Not every pick has been checked: too many did not hold.")
 
 
 def _slo(slo: Path | str | Slo) -> tuple[Slo, Path]:

@@ -32,7 +32,8 @@ class Answers:
         latency, upper: Predicted latencies [ms] without and with margin, by target key; infinity
             = without bound.
         unvalidated: Rows without measured evidence.
-        gated: Rows beyond the gates of the formula.
+        gated: Rows beyond the gates of the formula, unless a simulation has checked them.
+        simulated: Rows that a simulation has checked; their upper latencies are its.
     """
 
     place: Indices
@@ -42,6 +43,7 @@ class Answers:
     upper: Mapping[str, Floats]
     unvalidated: Mask
     gated: Mask
+    simulated: Mask
 
     def __len__(self) -> int:
         return len(self.place)
@@ -82,15 +84,33 @@ def answers(archives: Sequence[ClassArchive]) -> Answers:
     wait = np.nan_to_num(columns["wait_probability"], nan=0.0)
     offline = ~np.isnan(columns["run_hours"])
     beyond = (columns["utilization"] > HIGHEST_UTILIZATION) | (wait > HIGHEST_WAIT)
+    seen, checked = _simulated(archives, latency)
     return Answers(
         place=np.repeat(np.arange(len(archives)), counts),
         row=np.concatenate([np.arange(n) for n in counts] or [np.zeros(0, np.intp)]),
         columns=columns,
         latency=latency,
-        upper={key: values * _factors(margins, key) for key, values in latency.items()},
+        upper={key: values * _factors(margins, key) for key, values in seen.items()},
         unvalidated=np.array([m.evidence == "unvalidated" for m in margins], dtype=bool),
-        gated=~offline & (beyond | (columns["slots"] < FEWEST_SLOTS)),
+        gated=~offline & ~checked & (beyond | (columns["slots"] < FEWEST_SLOTS)),
+        simulated=checked,
     )
+
+
+def _simulated(
+    archives: Sequence[ClassArchive], latency: Mapping[str, Floats]
+) -> tuple[dict[str, Floats], Mask]:
+    """Return latencies with the simulated ones where there are any, and which rows those are."""
+    seen = {key: values.copy() for key, values in latency.items()}
+    rows = sum(len(archive.rows.engine) for archive in archives)
+    checked, first = np.zeros(rows, dtype=bool), 0
+    for archive in archives:
+        for entry in archive.simulated:
+            checked[first + entry.row] = True
+            for key, value in entry.upper_ms.items():
+                seen[key][first + entry.row] = np.inf if value is None else value
+        first += len(archive.rows.engine)
+    return seen, checked
 
 
 def _joined(columns: Sequence[Sequence[float | None]], missing: float) -> Floats:
@@ -184,7 +204,9 @@ def _uses(found: Answers, bill: Bill, slo: Slo) -> dict[str, Floats]:
     if offline is not None:
         uses["deadline_hours"] = found.columns["run_hours"] / offline.deadline_hours
     else:
-        uses["headroom"] = found.columns["utilization"] / slo.headroom
+        # Headroom stands for what only a simulation can tell.
+        most = np.where(found.simulated, 1.0, slo.headroom)
+        uses["headroom"] = found.columns["utilization"] / most
     if quality.max_loss_percent is not None:
         loss = np.maximum(found.columns["loss_p90"], 0.0)
         limit = quality.max_loss_percent

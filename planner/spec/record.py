@@ -13,6 +13,7 @@ from pydantic import Field
 from planner.spec.base import Count, Name, NonNegative, Positive, Share, Spec
 from planner.spec.efficiency import Evidence
 from planner.spec.offer import Flag, Offer, Term
+from planner.spec.verification import Simulated, Verification
 
 Whole = Annotated[int, Field(ge=0)]
 LossGrade = Literal["native", "measured", "good", "fair", "thin", "none"]
@@ -163,11 +164,14 @@ class ClassArchive(Spec):
         margins: Factors for each engine generation in the rows.
         rows: Non-dominated rows on (instances, TTFT p95, TPOT p95, loss); offline on
             (instance-hours, run, loss).
+        simulated: Rows that a simulation has checked; what it says takes the place of the
+            formula where limits are judged, not where options are compared.
     """
 
     hardware: Hardware
     margins: tuple[Margin, ...]
     rows: Rows
+    simulated: tuple[Simulated, ...] = ()
 
 
 class Latency(Spec):
@@ -441,7 +445,8 @@ class PlanRecord(Spec):
         misses: Nearest misses; only where ``options`` is empty.
         assumptions: What the plan takes for granted, in sentences.
         search: How it was found.
-        verification: What a simulation said about the picks; empty = not checked.
+        verification: Options that a simulation has checked, in that order; those that are not
+            on the front did not hold, or were sized anew.
     """
 
     schema_version: Literal[1] = 1
@@ -456,4 +461,4 @@ class PlanRecord(Spec):
     misses: tuple[Miss, ...]
     assumptions: tuple[str, ...]
     search: SearchReport
-    verification: dict[str, Any] = Field(default_factory=dict)
+    verification: tuple[Verification, ...] = ()

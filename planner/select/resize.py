@@ -1,0 +1,346 @@
+"""Picks checked by simulation, and sized by it: fewer replicas where it may, more where it must."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from math import ceil
+
+import numpy as np
+
+from planner.candidates.demand import sized_rate, slo_workload
+from planner.cost import Quotes, cheapest, instances_needed
+from planner.model.arrays import Candidates, Floats
+from planner.model.queueing import OpenLoop, percentile, steady_state
+from planner.model.workload import Workload
+from planner.pareto import rounded
+from planner.select.answers import MARGIN_OF, STANDARD, Mask, answers
+from planner.select.deploy import Scene
+from planner.select.front import Front, front
+from planner.select.options import identity
+from planner.select.picks import picks
+from planner.select.verification import Observation, Requests, Wanted, in_seconds, observe
+from planner.simulate import Deployment, deployment
+from planner.spec.record import ClassArchive
+from planner.spec.slo import Slo
+from planner.spec.verification import Compared, Simulated, Trial, Verification
+from planner.units import MILLI
+
+HIGHEST_UTILIZATION = 0.98
+"""Fleets that would be busier by the formula are not worth a simulation."""
+CHECKED = 8
+"""Deployments checked at most; what is picked after that stays unchecked, and says so."""
+MORE = 1.5
+"""Up to so many times the formula's replicas are tried."""
+SIZED_DOWN = ("cheapest", "best_quality")
+"""Picks whose point is money. The others are faster for every replica they have."""
+
+
+@dataclass(frozen=True)
+class Desk:
+    """What all checks of a plan share.
+
+    Attributes:
+        scene: Catalog, model, and the archive to begin with.
+        quotes: All prices by hardware class id.
+        slo: Targets and limits.
+        batch_limits: Batch limits to choose from, rising.
+        seed: Of the plan.
+    """
+
+    scene: Scene
+    quotes: Mapping[str, Quotes]
+    slo: Slo
+    batch_limits: tuple[int, ...]
+    seed: int = 0
+
+    @cached_property
+    def workload(self) -> Workload:
+        """Statistics of the load."""
+        return slo_workload(self.slo)
+
+    @cached_property
+    def requests(self) -> Requests:
+        """Requests to simulate."""
+        return Requests(self.slo, self.seed)
+
+
+@dataclass
+class Sized:
+    """One deployment and the sizes of it that have been tried.
+
+    Attributes:
+        place, row: Class archive and row that the formula had sized.
+        names: Picks that it is a candidate for.
+    """
+
+    desk: Desk
+    scene: Scene
+    place: int
+    row: int
+    names: tuple[str, ...]
+    trials: list[Trial] = field(default_factory=list)
+    observed: dict[int, Observation] = field(default_factory=dict)
+
+    def value(self, name: str) -> int:
+        """Return a number of the archive's row."""
+        return int(self.scene.value(self.place, self.row, name))
+
+    @property
+    def archive(self) -> ClassArchive:
+        """The class archive."""
+        return self.scene.archives[self.place]
+
+    @cached_property
+    def candidate(self) -> Candidates:
+        """Columns of the row."""
+        at = np.array([self.place], dtype=np.intp), np.array([self.row], dtype=np.intp)
+        return self.scene.candidates(*at)
+
+    @cached_property
+    def wanted(self) -> tuple[Wanted, ...]:
+        """Percentiles that are recorded or limited."""
+        generation = self.archive.rows.generation[self.row]
+        margin = next(m for m in self.archive.margins if m.generation == generation)
+        limits = {f"{m}_p{share}_ms": limit for m, share, limit in self.desk.slo.targets.items()}
+        return tuple(
+            _wanted(key, limits.get(key), getattr(margin, MARGIN_OF[key.split("_", 1)[0]]))
+            for key in dict.fromkeys((*STANDARD, *limits))
+        )
+
+    def limit(self, replicas: int) -> int:
+        """Return the batch limit for a number of replicas: it grows as they get fewer."""
+        now, had = self.value("max_num_seqs"), self.value("replicas")
+        if replicas >= had:
+            return now
+        enough = [x for x in self.desk.batch_limits if x >= now * had / replicas]
+        return max(now, min(enough, default=max(self.desk.batch_limits, default=now)))
+
+    def resized(self, replicas: int) -> Candidates:
+        """Return the columns with another number of replicas."""
+        layout = replace(
+            self.candidate.layout,
+            replicas=np.array([float(replicas)]),
+            max_sequences=np.array([float(self.limit(replicas))]),
+        )
+        return replace(self.candidate, layout=layout)
+
+    def state(self, replicas: int) -> OpenLoop:
+        """Return the formula's steady state of a number of replicas."""
+        slo, desk = self.desk.slo, self.desk
+        rate = np.array([sized_rate(slo)])
+        c, p = self.resized(replicas), self.scene.parameters
+        return steady_state(c, p, desk.workload, rate, routing=slo.routing)
+
+    def levels(self) -> list[int]:
+        """Return the numbers of replicas worth trying, rising: each costs more than the last."""
+        size = self.value("tp") * self.value("pp") * self.value("dp")
+        per_instance = self.archive.hardware.gpus_per_instance
+        step, spare = max(per_instance // size, 1), self.desk.slo.purchase.spare_replicas
+        now = self.value("replicas")
+        least = self.archive.rows.utilization[self.row] * now / HIGHEST_UTILIZATION
+        most = -(-(int(now * MORE) + 2 + spare) // step) * step - spare
+        every = range(max(ceil(least), 1), most + 1)
+        full = [n for n in every if (n + spare) % step == 0 or n == now]
+        good = self._affordable(np.array(full, dtype=float), float(size), per_instance)
+        return [n for n, kept in zip(full, good.tolist(), strict=True) if kept or n == now]
+
+    def _affordable(self, counts: Floats, size: float, per_instance: int) -> Mask:
+        purchase = self.desk.slo.purchase
+        bought = counts + purchase.spare_replicas
+        instances = instances_needed(bought, np.full(len(counts), size), per_instance)
+        quotes = self.desk.quotes.get(self.archive.hardware.id, Quotes((), ()))
+        bill = cheapest(quotes if purchase.allow_flagged_prices else quotes.clean(), instances)
+        within = bill.usd_per_hour <= (purchase.budget_usd_per_hour or np.inf)
+        result: Mask = within & (bill.instances * per_instance <= (purchase.max_gpus or np.inf))
+        return result
+
+    def try_(self, replicas: int) -> bool:
+        """Simulate a number of replicas, once."""
+        if replicas not in self.observed:
+            observation = self._observe(replicas)
+            self.observed[replicas] = observation
+            self.trials.append(
+                Trial(replicas=replicas, max_num_seqs=self.limit(replicas), holds=observation.holds)
+            )
+        return self.observed[replicas].holds
+
+    def _observe(self, replicas: int) -> Observation:
+        desk, state = self.desk, self.state(replicas)
+        fleet: Deployment = deployment(
+            self.resized(replicas),
+            self.scene.parameters,
+            desk.workload,
+            routing=desk.slo.routing,
+        )
+        held = 1.3 * float(state.batch[0]) + 1.0
+        in_flight = held * fleet.servers
+        return observe(fleet, desk.requests, self.wanted, in_flight, probe=True)
+
+
+def _wanted(key: str, limit_ms: float | None, margin: float) -> Wanted:
+    metric, share, _ = key.split("_")
+    limit = np.inf if limit_ms is None else in_seconds(limit_ms, margin)
+    return Wanted(key, metric, int(share[1:]) / 100, limit)  # type: ignore[arg-type]
+
+
+def fewest(levels: Sequence[int], start: int, holds: Callable[[int], bool], *, down: bool) -> int:
+    """Return the fewest replicas that hold, by galloping up or bisecting down; 0 = none.
+
+    Args:
+        levels: Numbers to choose from, rising; `start` is one of them.
+        start: Where to begin.
+        holds: Whether a number of replicas holds; once it does, all larger ones are taken to.
+        down: Whether fewer than `start` may be tried.
+    """
+    first = levels.index(start)
+    low, high = (-1 if down else first - 1), first
+    step = 1
+    while not holds(levels[high]):
+        low = high
+        if high == len(levels) - 1:
+            return 0
+        high, step = min(high + step, len(levels) - 1), 2 * step
+    while high - low > 1:
+        middle = (low + high + 1) // 2
+        low, high = (low, middle) if holds(levels[middle]) else (middle, high)
+    return levels[high]
+
+
+@dataclass(frozen=True)
+class Verified:
+    """A plan's archive after its picks have been checked.
+
+    Attributes:
+        archives: The archive, with a row for each size that simulation chose.
+        front: Its front.
+        checks: What was checked, in that order.
+        complete: Whether every pick has been checked.
+    """
+
+    archives: tuple[ClassArchive, ...]
+    front: Front
+    checks: tuple[Verification, ...]
+    complete: bool
+
+
+def verified(desk: Desk, progress: Callable[[str, float], None] | None = None) -> Verified:
+    """Check the picks by simulation, size them by it, and pick again until all picks are checked.
+
+    A pick that cannot be made to hold leaves the front, so the next one moves up.
+    """
+    archives = desk.scene.archives
+    checks: list[Verification] = []
+    while True:
+        chosen = front(answers(archives), archives, desk.quotes, desk.slo)
+        pending = _pending(archives, chosen)
+        if not pending or len(checks) >= CHECKED:
+            return Verified(archives, chosen, tuple(checks), not pending)
+        if progress is not None:
+            progress("simulating the picks", len(checks) / (len(checks) + len(pending)))
+        (place, row), names = next(iter(pending.items()))
+        scene = replace(desk.scene, archives=archives)
+        sized = Sized(desk, scene, place, row, names)
+        archives, check = _checked(sized)
+        checks.append(check)
+
+
+def _pending(
+    archives: Sequence[ClassArchive], chosen: Front
+) -> dict[tuple[int, int], tuple[str, ...]]:
+    """Return the picks that no simulation has checked, by class archive and row."""
+    found = chosen.trusted.answers
+    pending: dict[tuple[int, int], tuple[str, ...]] = {}
+    for name, position in picks(chosen).items():
+        place, row = (int(column[chosen.rows[position]]) for column in (found.place, found.row))
+        if row not in {entry.row for entry in archives[place].simulated}:
+            pending[place, row] = (*pending.get((place, row), ()), name)
+    return pending
+
+
+def _checked(sized: Sized) -> tuple[tuple[ClassArchive, ...], Verification]:
+    """Return the archive with what a simulation said of one row, and the record of it."""
+    now, archive = sized.value("replicas"), sized.archive
+    down = bool(set(sized.names) & set(SIZED_DOWN))
+    best = fewest(sized.levels(), now, sized.try_, down=down)
+    entries = [_simulated(sized.row, sized.observed[now])]
+    final = sized.row
+    if best not in (0, now):
+        final = len(archive.rows.engine)
+        archive = archive.model_copy(update={"rows": _extended(sized, best)})
+        entries.append(_simulated(final, sized.observed[best]))
+    archive = archive.model_copy(update={"simulated": (*archive.simulated, *entries)})
+    archives = list(sized.scene.archives)
+    archives[sized.place] = archive
+    after = replace(sized.scene, archives=tuple(archives))
+    shown = best or now
+    observation = sized.observed[shown]
+    check = Verification(
+        picks=sized.names,
+        checked=identity(sized.scene, sized.place, sized.row),
+        option=identity(after, sized.place, final),
+        holds=best > 0,
+        trials=tuple(sized.trials),
+        latencies=tuple(
+            Compared(
+                key=want.key,
+                formula_ms=_finite(_formula(sized, shown, want)),
+                simulated_ms=_finite(observation.seen[want.key].value / MILLI),
+                upper_ms=_finite(observation.seen[want.key].upper / MILLI),
+            )
+            for want in sized.wanted
+        ),
+        utilization=float(rounded(observation.utilization)),
+        seeds=observation.seeds,
+        requests=observation.requests,
+        replicas_simulated=observation.replicas,
+    )
+    return after.archives, check
+
+
+def _simulated(row: int, observation: Observation) -> Simulated:
+    upper = {key: _finite(seen.upper / MILLI) for key, seen in observation.seen.items()}
+    return Simulated(row=row, upper_ms=upper)
+
+
+def _finite(value: float) -> float | None:
+    return float(rounded(value)) if np.isfinite(value) and value > 0 else None
+
+
+def _formula(sized: Sized, replicas: int, want: Wanted) -> float:
+    state = sized.state(replicas)
+    found = percentile(state, sized.desk.workload, want.metric, want.share)
+    return float(found[0]) / MILLI
+
+
+def _extended(sized: Sized, replicas: int) -> object:
+    """Return the rows of the archive and one more: the same deployment with other replicas."""
+    rows, hardware = sized.archive.rows, sized.archive.hardware
+    state, w = sized.state(replicas), sized.desk.workload
+    size = np.array([float(sized.value("tp") * sized.value("pp") * sized.value("dp"))])
+    bought = np.array([float(replicas + sized.desk.slo.purchase.spare_replicas)])
+    instances = int(instances_needed(bought, size, hardware.gpus_per_instance)[0])
+    gpus, had = instances * hardware.gpus_per_instance, rows.gpus[sized.row]
+    power = rows.power_w[sized.row]
+    latency = {want.key: _finite(_formula(sized, replicas, want)) for want in sized.wanted}
+    new = {
+        "replicas": replicas,
+        "max_num_seqs": sized.limit(replicas),
+        "instances": instances,
+        "gpus": gpus,
+        **{key: latency[key] for key in STANDARD},
+        "output_tokens_per_s": float(rounded(state.output_rate[0])),
+        "capacity_tokens_per_s": float(rounded(state.capacity[0] * w.output_mean)),
+        "utilization": float(rounded(state.utilization[0])),
+        "wait_probability": float(rounded(state.wait_probability[0])),
+        "slots": float(rounded(state.slots[0])),
+        "power_w": None if power is None else float(rounded(power * gpus / had)),
+    }
+    columns = {
+        name: (*getattr(rows, name), new.get(name, getattr(rows, name)[sized.row]))
+        for name in type(rows).model_fields
+        if name != "further_ms"
+    }
+    further = {key: (*values, latency[key]) for key, values in rows.further_ms.items()}
+    return rows.model_copy(update={**columns, "further_ms": further})

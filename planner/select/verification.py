@@ -1,0 +1,227 @@
+"""Simulations of one deployment: the percentiles that slo.yaml limits, and how sure they are."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from math import ceil, inf, sqrt
+
+import numpy as np
+
+from planner.candidates.demand import lengths_of, sized_rate
+from planner.model.arrays import Floats
+from planner.simulate import Arrivals, Deployment, Run, random_arrivals, simulate
+from planner.simulate.run import Metric
+from planner.spec.slo import Slo
+from planner.units import MILLI
+
+SEEDS = 2
+MEASURED = 1500
+"""Requests of a run that are measured, for percentiles up to p95; more for higher ones."""
+MOST_REQUESTS = 20_000
+SERVERS = 8
+"""Servers simulated at most: a larger fleet at the same rate a server only waits less."""
+WARM_UP, COOL_DOWN = 2.0, 0.5
+"""Left out at the beginning and end, in mean residence times of a request."""
+BATCHES = 8
+"""Stretches of a run whose spread says how sure a percentile is."""
+STUDENT = 1.753
+"""95 % quantile of Student's t with SEEDS * BATCHES - 1 = 15 degrees of freedom."""
+LEVELS = 64
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """A percentile that is asked for.
+
+    Attributes:
+        key: As in slo.yaml, ``ttft_p95_ms``.
+        metric: ttft, tpot, e2e or itl.
+        share: Share of the requests within it.
+        limit: Longest value allowed, margin for the model's error taken off [s]; infinity = none.
+    """
+
+    key: str
+    metric: Metric
+    share: float
+    limit: float = inf
+
+
+@dataclass(frozen=True)
+class Seen:
+    """A simulated percentile [s], and the upper end of its one-sided 95 % interval."""
+
+    value: float
+    upper: float
+
+
+@dataclass(frozen=True)
+class Observation:
+    """What the runs of a deployment gave.
+
+    Attributes:
+        seen: By key of what was wanted.
+        holds: Whether the upper end of every percentile is within its limit.
+        utilization: Mean share of the time that a server is busy.
+        seeds, requests, replicas: Of the runs; replicas as simulated.
+    """
+
+    seen: dict[str, Seen]
+    holds: bool
+    utilization: float
+    seeds: tuple[int, ...]
+    requests: int
+    replicas: int
+
+
+@dataclass
+class Requests:
+    """The requests that slo.yaml describes, drawn once for each seed.
+
+    Every fleet gets the same ones, so that two sizes differ by nothing else.
+    """
+
+    slo: Slo
+    seed: int = 0
+    _drawn: dict[int, Arrivals] = field(default_factory=dict)
+
+    @property
+    def seeds(self) -> tuple[int, ...]:
+        """Seeds of the runs, from that of the plan."""
+        return tuple(SEEDS * self.seed + number for number in range(SEEDS))
+
+    def draw(self, seed: int, count: int) -> Arrivals:
+        """Return the first `count` requests of a seed at one request per second."""
+        known = self._drawn.get(seed)
+        if known is None or len(known) < count:
+            known = self._fresh(seed, max(count, 2 * MEASURED))
+            self._drawn[seed] = known
+        return Arrivals(known.time[:count], known.prompt[:count], known.output[:count])
+
+    def _fresh(self, seed: int, count: int) -> Arrivals:
+        traffic = self.slo.traffic
+        prompt, output = lengths_of(self.slo)
+        drawn = random_arrivals(
+            1.0,
+            count,
+            prompt.quantile,
+            output.quantile,
+            burstiness=traffic.burstiness,
+            seed=seed,
+        )
+        longest = traffic.max_context_tokens
+        return drawn if longest is None else cut(drawn, longest)
+
+
+def cut(arrivals: Arrivals, longest: int) -> Arrivals:
+    """Return the requests with prompts cut, then outputs, so that both together fit."""
+    output = np.minimum(arrivals.output, longest - 1)
+    return Arrivals(arrivals.time, np.minimum(arrivals.prompt, longest - output), output)
+
+
+def observe(
+    fleet: Deployment,
+    requests: Requests,
+    wanted: Sequence[Wanted],
+    in_flight: float,
+    *,
+    probe: bool = False,
+) -> Observation:
+    """Simulate a deployment with every seed.
+
+    Args:
+        fleet: The deployment with all its replicas.
+        requests: What it serves.
+        wanted: Percentiles, with their limits.
+        in_flight: Requests in the whole fleet at a time, roughly: sets the length of a run.
+        probe: Whether one seed may do where it misses a limit.
+
+    Returns:
+        Percentiles over all runs. Their interval rests on the spread between stretches of the
+        runs, so it knows of queues that build up and drain (batch means).
+
+    Source:
+        A. M. Law, Simulation Modeling and Analysis, 5th ed., 2015, section 9.5.3.
+    """
+    replicas = min(fleet.replicas, max(SERVERS // fleet.ranks, 1))
+    part = replicas / fleet.replicas
+    small = replace(fleet, replicas=replicas)
+    rate = sized_rate(requests.slo) * part
+    count, warm_up, cool_down = _length(in_flight * part, max(w.share for w in wanted))
+    runs: list[Run] = []
+    seen: dict[str, Seen] = {}
+    for seed in requests.seeds:
+        drawn = requests.draw(seed, count)
+        timed = Arrivals(drawn.time / rate, drawn.prompt, drawn.output)
+        runs.append(simulate(small, timed, seed=seed, warm_up=warm_up, cool_down=cool_down))
+        seen = {want.key: percentile(runs, want.metric, want.share) for want in wanted}
+        if probe and any(seen[want.key].value > want.limit for want in wanted):
+            break
+    return Observation(
+        seen=seen,
+        holds=all(seen[want.key].upper <= want.limit for want in wanted),
+        utilization=float(np.mean([run.utilization for run in runs])),
+        seeds=requests.seeds[: len(runs)],
+        requests=count,
+        replicas=replicas,
+    )
+
+
+def _length(in_flight: float, share: float) -> tuple[int, float, float]:
+    """Return requests of a run, and the shares left out first and last."""
+    measured = MEASURED * min(max(0.05 / (1.0 - share), 1.0), 3.0)
+    warm, cool = WARM_UP * in_flight, COOL_DOWN * in_flight
+    total = min(measured + warm + cool, MOST_REQUESTS)
+    return ceil(total), min(warm / total, 0.5), min(cool / total, 0.2)
+
+
+def percentile(runs: Sequence[Run], metric: Metric, share: float) -> Seen:
+    """Return a percentile over runs and the upper end of its interval.
+
+    The interval is that of the share of requests above a threshold: the mean over stretches plus
+    Student's t times its standard error must stay within 1 - share.
+    """
+    parts = [part for run in runs for part in _stretches(run, metric)]
+    values = np.concatenate([value for value, _ in parts])
+    weights = np.concatenate([weight for _, weight in parts])
+    if not len(values):
+        return Seen(inf, inf)
+    order = np.argsort(values, kind="stable")
+    ranks = np.cumsum(weights[order]) / weights.sum()
+    levels = np.linspace(share, 1.0, LEVELS)
+    places = np.minimum(np.searchsorted(ranks, levels - 1e-12), len(values) - 1)
+    thresholds = values[order][places]
+    above = np.stack([_above(value, weight, thresholds) for value, weight in parts])
+    error = above.std(axis=0, ddof=1) / sqrt(len(parts)) if len(parts) > 1 else 0.0
+    sure = above.mean(axis=0) + STUDENT * error <= 1.0 - share + 1e-12
+    return Seen(float(thresholds[0]), float(thresholds[int(sure.argmax())]))
+
+
+def _stretches(run: Run, metric: Metric) -> list[tuple[Floats, Floats]]:
+    """Return values and their weights, in stretches of a run."""
+    if metric == "itl":
+        times = run.arrival[run.measured]
+        inside = (run.gap_end >= times[0]) & (run.gap_end <= times[-1])
+        order = np.argsort(run.gap_end[inside], kind="stable")
+        values, weights = run.gap[inside][order], run.gaps[inside][order]
+    else:
+        values = getattr(run, metric)[run.measured]
+        values = values[~np.isnan(values)]
+        weights = np.ones(len(values))
+    cuts = [len(values) * number // BATCHES for number in range(1, BATCHES)]
+    pairs = zip(np.split(values, cuts), np.split(weights, cuts), strict=True)
+    return [(value, weight) for value, weight in pairs if weight.sum() > 0]
+
+
+def _above(values: Floats, weights: Floats, thresholds: Floats) -> Floats:
+    """Return the share of the weight above each threshold."""
+    order = np.argsort(values, kind="stable")
+    total = np.concatenate([[0.0], np.cumsum(weights[order])])
+    within = total[np.searchsorted(values[order], thresholds, side="right")]
+    shares: Floats = 1.0 - within / total[-1]
+    return shares
+
+
+def in_seconds(limit_ms: float, margin: float) -> float:
+    """Return a limit of slo.yaml [ms] as a limit on the simulated value [s]."""
+    return limit_ms * MILLI / margin

@@ -1,0 +1,224 @@
+"""Picks checked by simulation: how sure a percentile is, how many replicas it takes."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from planner.candidates.hardware import hardware_class
+from planner.catalog import load_catalog
+from planner.commands.plan import plan
+from planner.cost import allowed_offers, quotes_by_class
+from planner.select.answers import answers
+from planner.select.front import front
+from planner.select.picks import picks
+from planner.select.resize import fewest
+from planner.select.verification import SERVERS, Requests, Wanted, observe, percentile
+from planner.simulate import Deployment
+from planner.simulate.run import Run
+from planner.spec.record import PlanRecord
+from planner.spec.slo import Slo
+from planner.spec.verification import Simulated
+
+NONE = np.zeros(0)
+
+
+def a_run(ttft: np.ndarray) -> Run:
+    """A run whose requests took these times; the rest of it does not matter."""
+    count = len(ttft)
+    whole = np.ones(count, dtype=np.int64)
+    return Run(
+        arrival=np.arange(count, dtype=float),
+        admitted=np.arange(count, dtype=float),
+        ttft=ttft,
+        tpot=ttft,
+        e2e=ttft,
+        prompt=whole,
+        output=whole,
+        measured=np.ones(count, dtype=bool),
+        gap_end=NONE,
+        gap=NONE,
+        gaps=NONE,
+        servers=1,
+        batch=0.0,
+        utilization=0.0,
+        preemptions=0,
+        rejected=0,
+        overloaded=False,
+    )
+
+
+@pytest.mark.parametrize("persistence", [0.0, 0.95], ids=["independent", "in long waves"])
+def test_the_upper_end_lies_above_the_true_percentile_in_about_95_of_100_studies(persistence):
+    # exp of a Gaussian AR(1) of unit variance: its 95th percentile is exp(1.6449).
+    random, above = np.random.default_rng(7), 0
+    for _ in range(200):
+        runs = []
+        for _ in range(2):
+            noise = random.standard_normal(4500) * np.sqrt(1 - persistence**2)
+            wave = np.empty(4500)
+            level = random.standard_normal()
+            for i, shock in enumerate(noise):
+                level = persistence * level + shock
+                wave[i] = level
+            runs.append(a_run(np.exp(wave)))
+        above += percentile(runs, "ttft", 0.95).upper >= np.exp(1.6448536)
+    assert 0.89 * 200 <= above <= 200
+
+
+def test_the_percentile_is_the_smallest_value_that_one_in_twenty_exceeds():
+    values = np.arange(1.0, 1001.0)
+    seen = percentile([a_run(values)], "ttft", 0.95)
+    assert seen.value == 950.0
+    # All k that are above lie in the last of eight stretches of 125: the mean share is k/1000, its
+    # standard error the same. k/1000 * (1 + 1.753) <= 0.05 up to k = 18.
+    assert seen.upper == 982.0
+
+
+def test_rejected_requests_count_as_never_served():
+    values = np.ones(1000)
+    values[:100] = np.inf
+    seen = percentile([a_run(values)], "ttft", 0.95)
+    assert seen.value == np.inf
+
+
+@given(st.sets(st.integers(1, 60), min_size=1), st.data(), st.integers(1, 70), st.booleans())
+def test_the_fewest_replicas_are_those_that_a_linear_scan_finds(counts, data, least, down):
+    levels = sorted(counts)
+    start = data.draw(st.sampled_from(levels))
+    tried: list[int] = []
+
+    def holds(n: int) -> bool:
+        tried.append(n)
+        return n >= least
+
+    choices = [n for n in levels if n >= least and (down or n >= start)]
+    assert fewest(levels, start, holds, down=down) == (choices[0] if choices else 0)
+    assert tried[0] == start
+    assert len(tried) == len(set(tried)) <= 2 * np.ceil(np.log2(len(levels) + 1)) + 2
+
+
+CHAT = Slo.model_validate(
+    {
+        "model": "meta-llama/Llama-3.1-8B-Instruct",
+        "traffic": {
+            "rate_per_s": 20.0,
+            "prompt_tokens": {"p50": 500, "p95": 1500},
+            "output_tokens": {"p50": 150, "p95": 400},
+        },
+        "slo": {"ttft_p95_ms": 600, "tpot_p95_ms": 30, "confidence": 0.5},
+        "purchase": {"accelerators": ("l40s", "h100-sxm"), "allow_unvalidated": True},
+    }
+)
+
+
+def a_fleet(replicas: int) -> Deployment:
+    """Servers of M/D/1: 10 ms a request whatever it holds, one at a time."""
+    return Deployment(
+        decode=(0.0, 0.0),
+        decode_context=(0.0, 0.0),
+        stall=(0.0,) * 65_536,
+        alone=(0.0, *(0.010,) * 65_535),
+        sequences=1,
+        budget=65_535,
+        replicas=replicas,
+        routing="random",
+    )
+
+
+def test_a_large_fleet_is_simulated_in_part_at_the_same_rate_a_server():
+    one_token = CHAT.model_copy(
+        update={
+            "traffic": CHAT.traffic.model_copy(
+                update={
+                    "rate_per_s": 2000.0,
+                    "output_tokens": Slo.model_validate(
+                        {
+                            **CHAT.model_dump(mode="python", by_alias=True),
+                            "traffic": {"rate_per_s": 1.0, "prompt_tokens": 1, "output_tokens": 1},
+                        }
+                    ).traffic.output_tokens,
+                }
+            )
+        }
+    )
+    seen = observe(a_fleet(40), Requests(one_token), [Wanted("ttft_p50_ms", "ttft", 0.5)], 40.0)
+    assert seen.replicas == SERVERS
+    # M/D/1 at utilization 2000 / 40 * 0.010 = 0.5.
+    assert seen.utilization == pytest.approx(0.5, abs=0.02)
+
+
+def test_every_size_gets_the_same_requests():
+    requests = Requests(CHAT, seed=3)
+    few, many = requests.draw(6, 50), requests.draw(6, 9000)
+    np.testing.assert_array_equal(few.time, many.time[:50])
+    np.testing.assert_array_equal(few.prompt, many.prompt[:50])
+    np.testing.assert_array_equal(few.output, many.output[:50])
+
+
+@lru_cache(maxsize=2)
+def a_plan(verify: bool) -> PlanRecord:
+    return plan(CHAT, space="quick", verify=verify)
+
+
+def test_every_pick_of_a_plan_has_been_simulated_and_holds():
+    record = a_plan(True)
+    held = {check.option for check in record.verification if check.holds}
+    assert set(record.picks.values()) <= held
+    for check in record.verification:
+        assert check.trials[0].replicas >= 1
+        limits = {"ttft_p95_ms": 600, "tpot_p95_ms": 30}
+        upper = {entry.key: entry.upper_ms for entry in check.latencies}
+        assert check.holds == all(upper[key] <= limit for key, limit in limits.items())
+
+
+def test_an_unverified_plan_says_so_and_has_no_simulation():
+    record = a_plan(False)
+    assert record.verification == ()
+    assert any("no simulation" in note for note in record.assumptions)
+
+
+def test_a_verified_plan_is_the_same_every_time():
+    again = plan(CHAT, space="quick")
+    assert again.model_dump_json() == a_plan(True).model_dump_json()
+
+
+def test_an_option_that_a_simulation_refutes_leaves_the_front_and_the_next_moves_up():
+    record, catalog = a_plan(False), load_catalog()
+    quotes = _quotes(record, catalog)
+    slo = CHAT
+    before = front(answers(record.archive), record.archive, quotes, slo)
+    first = before.rows[picks(before)["cheapest"]]
+    place, row = (int(x[first]) for x in (before.trusted.answers.place, before.trusted.answers.row))
+    refuted = Simulated(row=row, upper_ms={"ttft_p95_ms": 601.0})
+    archive = list(record.archive)
+    archive[place] = archive[place].model_copy(update={"simulated": (refuted,)})
+    after = front(answers(archive), archive, quotes, slo)
+    assert first not in after.rows
+    second = after.rows[picks(after)["cheapest"]]
+    money = before.trusted.money["usd_per_mtok_output"]
+    assert money[second] >= money[first]
+
+
+def test_an_option_that_a_simulation_clears_needs_no_headroom():
+    record, catalog = a_plan(False), load_catalog()
+    quotes, slo = _quotes(record, catalog), CHAT.model_copy(update={"headroom": 0.01})
+    archive = list(record.archive)
+    assert not len(front(answers(archive), archive, quotes, slo).rows)
+    cleared = Simulated(row=0, upper_ms={"ttft_p95_ms": 599.0, "tpot_p95_ms": 29.0})
+    archive[0] = archive[0].model_copy(update={"simulated": (cleared,)})
+    assert len(front(answers(archive), archive, quotes, slo).rows) == 1
+
+
+def _quotes(record: PlanRecord, catalog):
+    offers = allowed_offers(catalog, CHAT.purchase, record.inputs.as_of)
+    classes: dict[str, list] = {}
+    for offer in offers:
+        chip = catalog.accelerators[offer.accelerator]
+        made = hardware_class(chip, offer.gpus, offer.link, offer.internode_gb_per_s)
+        classes.setdefault(made.id, []).append(offer)
+    return quotes_by_class(catalog, classes)
