@@ -12,9 +12,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from planner.model.arrays import Floats, Indices
-from planner.model.forward import decode_step
+from planner.model.queueing.bursts import split_burstiness
+from planner.model.queueing.saturation import kv_slots
+from planner.model.queueing.service import (
+    LEAST_ROOM,
+    Prompts,
+    Service,
+    decode_time,
+    prompts,
+    service,
+)
+from planner.model.queueing.steady import HIGHEST_SHARE, LEAST_PEAKEDNESS
 from planner.search.archive import Archive
-from planner.search.inner import Parts, Rows, blocks, homes, objectives
+from planner.search.inner import Rows, blocks, homes, objectives, row_candidates
 from planner.search.problem import Problem
 from planner.search.shapes import ShapeTable
 
@@ -25,29 +35,61 @@ SAFETY = 0.995
 """Left for rounding and interpolation in the formula."""
 
 
-def optimistic(problem: Problem, table: ShapeTable, parts: Parts, rows: Rows) -> Floats:
+def optimistic(problem: Problem, table: ShapeTable, rows: Rows) -> Floats:
     """Return service that no row can beat, laid out as ``inner.service`` does, (n, k).
 
-    TPOT: a step that decodes only, with no more sequences than Little's law puts there if every
-    step were that fast. TTFT: the prefill of the p95 prompt on an idle replica.
+    TPOT: the mean step, with no more sequences than Little's law puts there if prompts cost only
+    their arithmetic, in the fullest steps. TTFT: the p95 prompt beside that batch, waiting for
+    nothing.
     """
-    made = [_optimistic(problem, table, parts, rows.take(part)) for part in blocks(len(rows))]
+    made = [_optimistic(problem, table, rows.take(part)) for part in blocks(len(rows))]
     return np.concatenate([*made, np.zeros((0, 2))])
 
 
-def _optimistic(problem: Problem, table: ShapeTable, parts: Parts, rows: Rows) -> Floats:
-    p, demand = problem.parameters, problem.demand
+def _optimistic(problem: Problem, table: ShapeTable, rows: Rows) -> Floats:
+    demand = problem.demand
     w = demand.workload
-    t = parts.terms.take(rows.shape)
-    ranks = rows.replicas * table.candidates.layout.dp[rows.shape]
-    arrivals = demand.rate / ranks * w.steps_mean
-    context = np.full(len(rows), w.context)
-    batch = np.zeros(len(rows))
+    c = row_candidates(problem, table, rows)
+    s = service(c, problem.parameters, w)
+    servers = c.layout.replicas * c.layout.dp
+    rate = demand.rate / servers
+    limit = np.minimum(c.layout.max_sequences, s.budget / (1.0 + s.terms.draft_tokens))
+    held = np.maximum(np.minimum(limit, kv_slots(s, w.context_end)), 1.0)
+    fullest, alone = prompts(s, s.budget), prompts(s, 0.0)
+    batch, load = _least_batch(s, fullest.work_mean, rate, held)
+    bursts = split_burstiness(w.burstiness, servers, demand.routing)
+    others = np.maximum(1.0 + (bursts - 1.0) * w.peakedness, LEAST_PEAKEDNESS)
+    step = decode_time(s, np.minimum(batch + others, held)) / (1.0 - load)
+    room = np.maximum(s.budget - s.carried * held, LEAST_ROOM * s.budget)
+    slowest = decode_time(s, batch) + room / s.tokens_mean * fullest.work_mean
+    tpot = np.minimum(step, slowest) / s.accepted
+    return SAFETY * np.stack([_least_first(s, alone, batch, room), tpot], axis=1)
+
+
+def _least_batch(s: Service, work: Floats, rate: Floats, held: Floats) -> tuple[Floats, Floats]:
+    """Return a batch and a share of time for prompts that the steady state is not below."""
+    load = np.minimum(rate * work, HIGHEST_SHARE)
+    batch = np.zeros_like(held)
     for _ in range(STEPS):
-        batch = arrivals * decode_step(t, p, batch, context)
-        batch = np.minimum(batch, problem.inner.batch_limits[rows.limit])
-    tpot = decode_step(t, p, batch, context)
-    return SAFETY * np.stack([parts.alone[rows.shape, rows.budget], tpot], axis=1)
+        batch = np.minimum(rate * s.steps * decode_time(s, batch) / (1.0 - load), held)
+    return batch, load
+
+
+def _least_first(s: Service, cost: Prompts, batch: Floats, room: Floats) -> Floats:
+    """Return the time from arrival to first token of the p95 prompt if it waits for nothing."""
+    w, p = s.workload, s.parameters
+    node = int(np.searchsorted(np.cumsum(w.weight[:, 0]), 0.95 - 1e-9))
+    tokens, work, overhead = float(s.tokens[node, 0]), cost.work[node], cost.overhead[node]
+    fewest, most = np.ceil(tokens / s.budget), np.ceil(tokens / room)
+    alone = work + fewest * overhead
+    unshared = p.unshared_prefill * overhead
+    shared = fewest * (decode_time(s, batch) + unshared) + work
+    beside = np.where(s.mixed > 0, np.maximum(shared, alone), alone)
+    awake = -np.expm1(-batch)
+    lag = (s.terms.stages - 1.0) * (work / most + overhead)
+    front = p.first_token + p.frontend_request + p.frontend_token * float(w.prompt[node, 0])
+    first: Floats = awake * beside + (1.0 - awake) * alone + lag + front
+    return first
 
 
 def beatable(archive: Archive, rows: Rows, hopes: Floats) -> Mask:

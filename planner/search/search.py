@@ -16,7 +16,7 @@ from planner.search.inner import Parts, Rows, deployments, service, shared_parts
 from planner.search.problem import Problem
 from planner.search.seeds import neighbours, seed_shapes
 from planner.search.shapes import ShapeTable, shape_table
-from planner.search.study import explore, judge, open_study, plant
+from planner.search.study import Judge, explore, open_study, plant
 
 Stopped = Literal["fixed point", "trials", "time limit", "interrupted"]
 Progress = Callable[[str, float], None]
@@ -100,7 +100,8 @@ class _Search:
             return
         try:
             self.outer(guide)
-            cheap = len(self.table) <= PROOF_SHAPES
+            offline = self.problem.demand.job is not None
+            cheap = offline or len(self.table) <= PROOF_SHAPES
             if self.settings.prove or (cheap and self.settings.prove is None):
                 self.prove(everything)
             else:
@@ -118,16 +119,17 @@ class _Search:
         """Seeds, then the study."""
         self.progress("trying what is usual", 0.0)
         seeds = seed_shapes(self.problem, self.table)
-        verdicts = judge(self.archive, self.parts, seeds, guide)
+        judge = Judge(self.archive, self.parts, guide)
+        judge.judge(seeds)
         self.seen[seeds] = True
         trials = TRIALS if self.settings.trials is None else self.settings.trials
         if not trials or not len(seeds):
             return
         self.progress("sampling shapes", 0.2)
         study = open_study(self.problem, self.settings.seed)
-        order = np.argsort([v.violation for v in verdicts], kind="stable")
-        plant(study, self.archive, seeds[order], [verdicts[i] for i in order])
-        self.trials = explore(study, self.archive, self.parts, guide, trials, self.late)
+        plant(study, judge, seeds)
+        self.trials = explore(study, judge, trials, self.late)
+        self.seen[list(judge.verdicts)] = True
 
     def polish(self) -> None:
         """Sweep the neighbourhood of the archive until it adds nothing."""
@@ -151,7 +153,7 @@ class _Search:
         if self.problem.demand.job is not None:
             self.score(rows)
             return True
-        hopes = optimistic(self.problem, self.table, self.parts, rows)
+        hopes = optimistic(self.problem, self.table, rows)
         left = np.flatnonzero(beatable(self.archive, rows, hopes))
         left = left[np.argsort(_promise(self.table, rows, hopes)[left], kind="stable")]
         total = len(left)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from planner.model.arrays import Floats, Indices
 from planner.search.archive import Archive
@@ -75,32 +76,48 @@ class Verdict:
     violation: float
 
 
-def judge(archive: Archive, parts: Parts, shapes: Indices, guide: Floats) -> list[Verdict]:
-    """Score shapes, keep what is good, and return a verdict for each.
+@dataclass
+class Judge:
+    """Scores shapes, keeps what is good, and remembers its verdicts.
 
-    Args:
+    Attributes:
         archive: Takes the deployments.
         parts: Shared parts of the shapes.
-        shapes: Rows of the shape table, -1 = there is no such shape.
         guide: Weight of an instance of each hardware class, such as its price: tells the sampler
             which shapes are cheap and changes nothing in the archive.
+        verdicts: By row of the shape table.
     """
-    problem, table = archive.problem, archive.table
-    rows = deployments(problem, table, parts, np.unique(shapes[shapes >= 0]))
-    served = service(problem, table, rows)
-    archive.add(rows, served)
-    good = np.zeros(len(rows), dtype=bool)
-    good[within_reach(problem, table, rows, served)] = True
-    row, hardware = homes(table, rows)
-    weight = bought(problem, table, rows.take(row), hardware) * guide[hardware]
-    cheapest = np.full(len(rows), np.inf)
-    np.minimum.at(cheapest, row, weight)
-    points = np.column_stack([cheapest, served, table.loss[rows.shape]])
-    excess = _excess(problem, served, table.loss_p90[rows.shape])
-    return [
-        _verdict(points[mine], good[mine], excess[mine])
-        for mine in (np.flatnonzero(rows.shape == shape) for shape in shapes)
-    ]
+
+    archive: Archive
+    parts: Parts
+    guide: Floats
+    verdicts: dict[int, Verdict] = field(default_factory=dict)
+
+    def judge(self, shapes: Indices) -> list[Verdict]:
+        """Return a verdict for each row of the shape table; -1 = there is no such shape."""
+        fresh = sorted({int(shape) for shape in shapes if shape >= 0} - self.verdicts.keys())
+        if fresh:
+            self._score(np.array(fresh, dtype=np.intp))
+        width = self.archive.entries.points.shape[1]
+        nothing = Verdict((WORST,) * width, UNSUPPORTED)
+        return [self.verdicts.get(int(shape), nothing) for shape in shapes]
+
+    def _score(self, shapes: Indices) -> None:
+        problem, table = self.archive.problem, self.archive.table
+        rows = deployments(problem, table, self.parts, shapes)
+        served = service(problem, table, rows)
+        self.archive.add(rows, served)
+        good = np.zeros(len(rows), dtype=bool)
+        good[within_reach(problem, table, rows, served)] = True
+        row, hardware = homes(table, rows)
+        weight = bought(problem, table, rows.take(row), hardware) * self.guide[hardware]
+        cheapest = np.full(len(rows), np.inf)
+        np.minimum.at(cheapest, row, weight)
+        points = np.column_stack([cheapest, served, table.loss[rows.shape]])
+        excess = _excess(problem, served, table.loss_p90[rows.shape])
+        for shape in shapes:
+            mine = np.flatnonzero(rows.shape == shape)
+            self.verdicts[int(shape)] = _verdict(points[mine], good[mine], excess[mine])
 
 
 def _excess(problem: Problem, served: Floats, loss: Floats) -> Floats:
@@ -112,11 +129,11 @@ def _excess(problem: Problem, served: Floats, loss: Floats) -> Floats:
     return excess
 
 
-def _verdict(points: Floats, good: Floats, excess: Floats) -> Verdict:
+def _verdict(points: Floats, good: NDArray[np.bool_], excess: Floats) -> Verdict:
     width = points.shape[1]
     if not len(points):
         return Verdict((WORST,) * width, UNSUPPORTED)
-    best = points[good.astype(bool)] if good.any() else points[[int(excess.argmin())]]
+    best = points[good] if good.any() else points[[int(excess.argmin())]]
     ideal = np.minimum(best.min(axis=0), WORST)
     violation = -1.0 if good.any() else max(float(excess.min()), 1e-6)
     return Verdict(tuple(float(value) for value in ideal), violation)
@@ -132,33 +149,26 @@ def open_study(problem: Problem, seed: int) -> Study:
     return optuna.create_study(directions=["minimize"] * width, sampler=sampler)
 
 
-def explore(
-    study: Study,
-    archive: Archive,
-    parts: Parts,
-    guide: Floats,
-    trials: int,
-    stop: Callable[[], bool],
-) -> int:
+def explore(study: Study, judge: Judge, trials: int, stop: Callable[[], bool]) -> int:
     """Ask the study for shapes, batch by batch, and tell it what they are worth.
 
     Args:
-        study: From ``open_study``; seeds may have been added.
-        archive, parts, guide: As for ``judge``.
+        study: From ``open_study``; seeds may have been planted.
+        judge: Scores the shapes.
         trials: Shapes to ask for.
         stop: Polled before each batch.
 
     Returns:
         Trials run.
     """
-    table, axes = archive.table, names(archive.problem).axes()
-    spaces = _distributions(archive.problem)
+    problem, table = judge.archive.problem, judge.archive.table
+    axes, spaces = names(problem).axes(), _distributions(problem)
     index = {key: {label: i for i, label in enumerate(labels)} for key, labels in axes.items()}
     done = 0
     while done < trials and not stop():
         asked = [study.ask(spaces) for _ in range(min(POPULATION, trials - done))]
         codes = [[index[key][trial.params[key]] for key in axes] for trial in asked]
-        verdicts = judge(archive, parts, table.find(np.array(codes, dtype=np.intp)), guide)
+        verdicts = judge.judge(table.find(np.array(codes, dtype=np.intp)))
         for trial, verdict in zip(asked, verdicts, strict=True):
             trial.set_constraint("targets", verdict.violation)
             study.tell(trial, list(verdict.values))
@@ -166,20 +176,22 @@ def explore(
     return done
 
 
-def plant(study: Study, archive: Archive, shapes: Indices, verdicts: Sequence[Verdict]) -> None:
-    """Add judged shapes to the study as its first generation, at most one population."""
+def plant(study: Study, judge: Judge, shapes: Indices) -> None:
+    """Add shapes to the study as its first generation: one population, the most hopeful."""
     import optuna
 
-    axes = names(archive.problem).axes()
-    spaces = _distributions(archive.problem)
-    rows = archive.table.shapes.axes()[shapes]
-    for codes, verdict in list(zip(rows, verdicts, strict=True))[:POPULATION]:
+    problem, table = judge.archive.problem, judge.archive.table
+    axes, spaces = names(problem).axes(), _distributions(problem)
+    verdicts = judge.judge(shapes)
+    order = np.argsort([verdict.violation for verdict in verdicts], kind="stable")[:POPULATION]
+    for at in order:
+        codes = table.shapes.axes()[shapes[at]]
         study.add_trial(
             optuna.create_trial(
                 params={key: axes[key][code] for key, code in zip(axes, codes, strict=True)},
                 distributions=spaces,
-                values=list(verdict.values),
-                constraints={"targets": verdict.violation},
+                values=list(verdicts[at].values),
+                constraints={"targets": verdicts[at].violation},
                 system_attrs=dict(FIRST_GENERATION),
             )
         )

@@ -9,7 +9,7 @@ import numpy as np
 
 from planner.cost import Quotes
 from planner.model.arrays import Floats, Indices
-from planner.pareto import nondominated
+from planner.pareto import nondominated, rounded
 from planner.select.answers import Answers, Priced, priced
 from planner.select.objectives import chosen, points
 from planner.spec.record import ClassArchive, Reason
@@ -59,7 +59,7 @@ def front(
     if not allowed.allow_unvalidated:
         good &= ~found.unvalidated
     rows = _best(values, np.flatnonzero(good))
-    rows = rows[np.lexsort((*values[rows].T[::-1], cost(trusted)[rows]))]
+    rows = rows[np.lexsort((*values[rows].T[::-1], rounded(cost(trusted)[rows])))]
     return Front(trusted, rows, values[rows], every, _untrusted(every, trusted, rows, slo))
 
 

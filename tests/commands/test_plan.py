@@ -1,0 +1,282 @@
+"""The plan command: from slo.yaml to a record."""
+
+from pathlib import Path
+
+import pytest
+
+from planner.candidates.efficiency import error_entry
+from planner.candidates.margins import error_quantile
+from planner.catalog import load_catalog
+from planner.commands.plan import plan
+from planner.errors import InputError
+from planner.spec.efficiency import ErrorEntry
+from planner.spec.record import PlanRecord
+from planner.spec.slo import Slo
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+CATALOG = load_catalog()
+
+
+def asked(**changes) -> Slo:
+    base = {
+        "model": "meta-llama/Llama-3.1-8B-Instruct",
+        "traffic": {
+            "rate_per_s": 6.0,
+            "mean_rate_per_s": 3.0,
+            "prompt_tokens": {"p50": 900.0, "p95": 2700.0},
+            "output_tokens": {"p50": 200.0, "p95": 600.0},
+        },
+        "slo": {"ttft_p95_ms": 900.0, "tpot_p95_ms": 40.0},
+        "purchase": {
+            "accelerators": ("h100-sxm", "l40s", "a100-sxm-80"),
+            "allow_unvalidated": True,
+        },
+    }
+    return Slo.model_validate({**base, **changes})
+
+
+@pytest.fixture(scope="module")
+def record() -> PlanRecord:
+    return plan(asked(), catalog=CATALOG, space="quick", verify=False)
+
+
+def test_the_chat_example_is_answered_on_several_accelerators_and_precisions():
+    found = plan(EXAMPLES / "chat-70b.yaml", catalog=CATALOG, verify=False)
+    assert len(found.options) >= 5
+    assert len({option.accelerator for option in found.options}) >= 2
+    assert len({option.weights for option in found.options}) >= 2
+    assert found.search.proven
+    assert set(found.picks) == {
+        "cheapest", "balanced", "lowest_ttft", "lowest_tpot", "best_quality",
+    }  # fmt: skip
+    for option in found.options:
+        assert option.money.usd_per_hour <= 200
+        assert option.gpus <= 64
+        assert option.quality.p90 <= 3.0
+        assert all(target.holds for target in option.targets)
+        assert option.flags == ()
+
+
+@pytest.mark.parametrize("name", ["rag-8b", "code-moe-mla", "long-context", "offline-batch"])
+def test_every_example_has_an_answer(name):
+    found = plan(EXAMPLES / f"{name}.yaml", catalog=CATALOG, space="quick", verify=False)
+    assert found.options
+    assert not found.misses
+
+
+def test_the_infeasible_example_says_what_would_do():
+    found = plan(EXAMPLES / "infeasible.yaml", catalog=CATALOG, space="quick", verify=False)
+    assert found.options == ()
+    assert found.picks == {}
+    assert 1 <= len(found.misses) <= 3
+    for miss in found.misses:
+        assert miss.excess > 1
+        assert any("target 5" in text for text in miss.misses)
+        assert any(text.startswith("slo.ttft_p95_ms: ") for text in miss.would_do)
+
+
+def test_the_record_survives_its_own_json(record):
+    text = record.model_dump_json(by_alias=True)
+    assert PlanRecord.model_validate_json(text) == record
+
+
+def test_the_same_plan_gives_the_same_bytes(record):
+    again = plan(asked(), catalog=CATALOG, space="quick", verify=False)
+    assert again.model_dump_json(by_alias=True) == record.model_dump_json(by_alias=True)
+
+
+def test_options_are_sorted_by_price_and_picks_are_among_them(record):
+    costs = [option.money.usd_per_mtok_output for option in record.options]
+    assert costs == sorted(costs)
+    ids = [option.id for option in record.options]
+    assert len(set(ids)) == len(ids)
+    assert set(record.picks.values()) | set(record.shown) <= set(ids)
+    assert record.picks["cheapest"] == ids[0]
+
+
+def test_an_option_adds_up(record):
+    for option in record.options:
+        money, memory = option.money, option.memory
+        per_instance = option.gpus // option.instances
+        assert option.gpus_per_replica == option.tp * option.pp * option.dp
+        assert option.replicas * option.gpus_per_replica <= option.gpus
+        assert money.usd_per_hour == pytest.approx(
+            option.instances * money.price.usd_per_instance_hour, rel=1e-5
+        )
+        # Paid for at 3 of 6 requests/s: half of the output that it is sized for.
+        half = option.output_tokens_per_s / 2
+        assert money.usd_per_mtok_output == pytest.approx(
+            money.usd_per_hour / (half * 3600 / 1e6), rel=1e-4
+        )
+        assert money.usd_per_mtok_output == pytest.approx(
+            money.usd_per_mtok_full / money.mean_utilization, rel=1e-4
+        )
+        parts = memory.weights_gib + memory.kv_pool_gib + memory.reserve_gib + memory.unused_gib
+        assert parts == pytest.approx(memory.device_gib, rel=1e-4)
+        assert option.bound_tpot_ms < option.tpot.p50_ms <= option.tpot.p95_ms
+        assert option.tpot.p95_ms <= option.tpot.p95_upper_ms
+        assert option.utilization <= 0.8 + 1e-6
+        offer = record.offers[money.price.offer]
+        assert (offer.provider, offer.region) == (option.provider, option.region)
+        assert offer.gpus == per_instance
+        archive = next(a for a in record.archive if a.hardware.id == option.hardware)
+        assert archive.rows.weights[option.archive_row] == option.weights
+
+
+def test_a_margin_is_the_error_quantile_of_its_accelerator(record):
+    option = record.options[0]
+    chip = CATALOG.accelerators[option.accelerator]
+    entry = error_entry(CATALOG.efficiency, option.generation, chip, "tpot")
+    factor = error_quantile(entry, 0.8)
+    assert option.tpot.p95_upper_ms == pytest.approx(option.tpot.p95_ms * factor, rel=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("confidence", "expected"),
+    [(0.5, 1.0), (0.9, 1.5), (0.8, 1.2 * (1.5 / 1.2) ** 0.65672)],
+    ids=["no margin", "the q90", "z(0.8)/z(0.9) = 0.84162/1.28155 of the way from q50 to q90"],
+)
+def test_the_quantile_of_measured_over_predicted(confidence, expected):
+    entry = ErrorEntry(
+        generation="g", accelerator="a", metric="tpot", rows=9,
+        q10=0.9, q50=1.2, q90=1.5, evidence="wide", source="by hand",
+    )  # fmt: skip
+    assert error_quantile(entry, confidence) == pytest.approx(expected, rel=1e-4)
+
+
+def test_a_pessimistic_model_gives_no_discount():
+    entry = ErrorEntry(
+        generation="g", accelerator="a", metric="tpot", rows=9,
+        q10=0.5, q50=0.7, q90=0.9, evidence="wide", source="by hand",
+    )  # fmt: skip
+    assert error_quantile(entry, 0.8) == 1.0
+
+
+def test_prices_times_c_cost_c_times_as_much(record, tmp_path):
+    chips = {"h100-sxm", "l40s", "a100-sxm-80"}
+    lines = ["provider,instance_type,region,term,list_price_per_hour"]
+    lines += [
+        f'"{o.provider}","{o.instance_type}","{o.region}",{o.term},{3 * o.price_per_hour!r}'
+        for o in CATALOG.offers
+        if o.accelerator in chips and o.term == "on_demand" and not o.flag
+    ]
+    file = tmp_path / "prices.csv"
+    file.write_text("\n".join(lines) + "\n")
+    dear = plan(asked(), prices=(file,), space="quick", verify=False)
+    assert [o.id for o in dear.options] == [o.id for o in record.options]
+    assert dear.picks == record.picks
+    for ours, theirs in zip(record.options, dear.options, strict=True):
+        assert theirs.money.usd_per_hour == pytest.approx(3 * ours.money.usd_per_hour, rel=1e-5)
+
+
+def test_a_tighter_target_is_never_cheaper(record):
+    tight = plan(
+        asked(slo={"ttft_p95_ms": 450.0, "tpot_p95_ms": 20.0}),
+        catalog=CATALOG,
+        space="quick",
+        verify=False,
+    )
+    cheapest = [r.options[0].money.usd_per_mtok_output for r in (record, tight)]
+    assert cheapest[0] <= cheapest[1]
+
+
+def test_spare_replicas_are_bought_and_carry_nothing(record):
+    base = asked()
+    spare = base.purchase.model_copy(update={"spare_replicas": 1})
+    more = plan(
+        base.model_copy(update={"purchase": spare}), catalog=CATALOG, space="quick", verify=False
+    )
+    option = more.options[0]
+    assert option.spare_replicas == 1
+    assert (option.replicas + 1) * option.gpus_per_replica <= option.gpus
+    assert option.money.usd_per_hour >= record.options[0].money.usd_per_hour
+
+
+def test_without_evidence_nothing_is_picked_and_the_reason_is_given():
+    found = plan(
+        asked(purchase={"accelerators": ("tpu-v6e", "gaudi3")}),
+        catalog=CATALOG,
+        space="quick",
+        verify=False,
+    )
+    assert found.options == ()
+    assert found.untrusted
+    assert all("unvalidated evidence" in option.flags for option in found.untrusted)
+    assert any("purchase.allow_unvalidated: true" in miss.would_do for miss in found.misses)
+
+
+def test_a_miss_by_the_rate_alone_names_the_rate_or_replicas():
+    found = plan(
+        asked(slo={"tpot_p95_ms": 9.0}, purchase={
+            "accelerators": ("l40s",), "allow_unvalidated": True, "max_gpus": 400,
+        }),
+        catalog=CATALOG,
+        space="quick",
+        verify=False,
+    )  # fmt: skip
+    if not found.options:
+        assert all(miss.would_do for miss in found.misses)
+
+
+class TestRefusals:
+    @pytest.mark.parametrize(
+        ("traffic", "key"),
+        [
+            ({"trace": "log.csv"}, "traffic.trace"),
+            (
+                {
+                    "rate_per_s": 1.0,
+                    "classes": (
+                        {"name": "a", "share": 1.0, "prompt_tokens": 9, "output_tokens": 9},
+                    ),
+                },
+                "traffic.classes",
+            ),
+            (
+                {
+                    "rate_per_s": 1.0,
+                    "load_profile": (1.0,) * 24,
+                    "prompt_tokens": 9,
+                    "output_tokens": 9,
+                },
+                "traffic.load_profile",
+            ),
+        ],
+        ids=["trace", "classes", "load profile"],
+    )
+    def test_what_cannot_be_planned_yet_is_refused_by_name(self, traffic, key):
+        with pytest.raises(InputError, match=f"{key}: this version cannot plan for it yet"):
+            plan(asked(traffic=traffic), catalog=CATALOG)
+
+    def test_an_unknown_space_is_answered_with_the_nearest(self):
+        with pytest.raises(InputError, match="unknown space 'quik'; did you mean 'quick'"):
+            plan(asked(), catalog=CATALOG, space="quik")
+
+    def test_an_engine_that_is_not_searched_is_refused(self):
+        with pytest.raises(InputError, match="tgi is scored but not searched"):
+            plan(asked(engines=("tgi",)), catalog=CATALOG)
+
+    def test_a_context_beyond_the_model_is_refused(self):
+        traffic = {
+            "rate_per_s": 1.0,
+            "prompt_tokens": 900.0,
+            "output_tokens": 100.0,
+            "max_context_tokens": 500_000,
+        }
+        with pytest.raises(InputError, match="above the 131072 tokens"):
+            plan(asked(traffic=traffic), catalog=CATALOG)
+
+    def test_an_unknown_model_is_answered(self):
+        with pytest.raises(InputError, match="unknown model"):
+            plan(asked(model="acme/none-7b"), catalog=CATALOG)
+
+    def test_a_model_path_is_relative_to_the_file(self, tmp_path):
+        text = (
+            "model: models/config.json\n"
+            "traffic: {rate_per_s: 1, prompt_tokens: 9, output_tokens: 9}\n"
+            "slo: {ttft_p95_ms: 900}\n"
+        )
+        file = tmp_path / "slo.yaml"
+        file.write_text(text)
+        with pytest.raises(InputError, match=str(tmp_path / "models")):
+            plan(file, catalog=CATALOG)

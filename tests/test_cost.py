@@ -1,0 +1,150 @@
+"""Money, by hand."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from planner.catalog import load_catalog
+from planner.cost import (
+    Quotes,
+    allowed_offers,
+    amounts,
+    cheapest,
+    instances_needed,
+    quote,
+    usd_per_mtok,
+)
+from planner.errors import InputError
+from planner.spec.offer import Offer
+from planner.spec.purchase import Purchase
+
+
+def offer(**values):
+    base = {
+        "provider": "acme",
+        "instance_type": "x8",
+        "accelerator": "h100-sxm",
+        "gpus": 8,
+        "region": "here",
+        "term": "on_demand",
+        "list_price_per_hour": 20.0,
+        "seen": "2026",
+        "seen_basis": "by hand",
+        "source": "this test",
+    }
+    return Offer(**{**base, **values})
+
+
+@pytest.mark.parametrize(
+    ("replicas", "size", "per_instance", "expected"),
+    [
+        (5, 2, 8, 2),
+        (4, 2, 8, 1),
+        (1, 8, 8, 1),
+        (3, 16, 8, 6),
+        (1, 9, 8, 2),
+        (2, 9, 8, 4),
+        (3, 3, 8, 2),
+        (7, 1, 1, 7),
+    ],
+    ids=[
+        "four replicas of 2 share an instance of 8, the fifth needs another",
+        "exactly full",
+        "one whole instance",
+        "16 GPUs take two instances each",
+        "9 GPUs take two instances",
+        "and so does each",
+        "two replicas of 3 fit into 8, not three",
+        "single GPUs",
+    ],
+)
+def test_whole_instances_are_bought(replicas, size, per_instance, expected):
+    got = instances_needed(np.array([float(replicas)]), np.array([float(size)]), per_instance)
+    assert got.tolist() == [expected]
+
+
+@given(st.integers(1, 300), st.integers(1, 64), st.integers(1, 16))
+def test_the_instances_hold_all_replicas_and_one_fewer_would_not(replicas, size, per_instance):
+    got = int(
+        instances_needed(np.array([float(replicas)]), np.array([float(size)]), per_instance)[0]
+    )
+    assert got * per_instance >= replicas * size
+    if size <= per_instance:
+        assert (got - 1) * (per_instance // size) < replicas
+    else:
+        assert got % replicas == 0
+        assert (got // replicas - 1) * per_instance < size
+
+
+@pytest.mark.parametrize(
+    ("price", "rate", "expected"),
+    [(4.0, 1500.0, 0.741), (4.0, 1500.0 * 0.3, 2.47)],
+    ids=["$4/h at 1,500 tokens/s", "the same at 30 %"],
+)
+def test_price_of_a_million_tokens(price, rate, expected):
+    assert float(usd_per_mtok(np.array([price]), np.array([rate]))[0]) == pytest.approx(
+        expected, rel=1e-3
+    )
+
+
+def test_price_at_the_mean_rate_is_the_full_price_over_utilization():
+    # $36/h; 500 of 1,000 output tokens/s used, and 9 prompt tokens for each of them.
+    got = amounts(*(np.array([v]) for v in (36.0, 500.0, 5000.0, 1000.0)))
+    assert got.usd_per_mtok_full[0] == pytest.approx(10.0)
+    assert got.usd_per_mtok_output[0] == pytest.approx(20.0)
+    assert got.usd_per_mtok_total[0] == pytest.approx(2.0)
+    assert got.mean_utilization[0] == pytest.approx(0.5)
+
+
+def test_the_cheapest_offer_depends_on_how_many_are_needed():
+    small, lease = offer(), offer(provider="bulk", minimum_instances=4)
+    quotes = Quotes((lease, small), (15.0, 20.0))
+    bill = cheapest(quotes, np.array([1.0, 2.0, 3.0, 5.0]))
+    # bulk sells at least 4 at $15 = $60: two of acme are $40, three are $60 (a tie), five $100.
+    assert bill.usd_per_hour.tolist() == [20.0, 40.0, 60.0, 75.0]
+    assert bill.instances.tolist() == [1.0, 2.0, 4.0, 5.0]
+    assert bill.offer.tolist() == [1, 1, 0, 0]
+
+
+def test_what_nobody_sells_costs_without_bound():
+    bill = cheapest(Quotes((), ()), np.array([1.0]))
+    assert bill.offer.tolist() == [-1]
+    assert bill.usd_per_hour.tolist() == [np.inf]
+
+
+def test_a_flagged_price_is_not_clean():
+    quotes = Quotes((offer(flag="suspect"), offer()), (1.0, 2.0))
+    assert quotes.clean().prices == (2.0,)
+
+
+class TestAllowedOffers:
+    catalog = load_catalog()
+
+    def allowed(self, as_of="2026-11-29", **purchase):
+        return allowed_offers(self.catalog, Purchase(**purchase), as_of)
+
+    def test_terms_and_providers_are_kept(self):
+        found = self.allowed(terms=("spot",), providers=("AWS",))
+        assert {(o.term, o.provider) for o in found} == {("spot", "aws")}
+
+    def test_accelerators_are_found_by_alias(self):
+        name = self.catalog.accelerators["h100-sxm"].aliases[0]
+        assert {o.accelerator for o in self.allowed(accelerators=(name,))} == {"h100-sxm"}
+
+    def test_parts_of_a_gpu_are_never_offered(self):
+        flags = {o.flag for o in self.catalog.offers}
+        assert "fractional" in flags
+        assert "fractional" not in {o.flag for o in self.allowed()}
+
+    def test_an_unknown_provider_is_answered_with_the_nearest(self):
+        with pytest.raises(InputError, match="did you mean 'lambda'"):
+            self.allowed(providers=("lamda",))
+
+    def test_nothing_left_to_buy_is_said(self):
+        with pytest.raises(InputError, match="no offer has these terms"):
+            self.allowed(terms=("reserved_3y",), accelerators=("t4",), providers=("lambda",))
+
+    def test_quotes_are_sorted_by_price(self):
+        prices = quote(self.catalog, self.allowed(accelerators=("h100-sxm",))).prices
+        assert list(prices) == sorted(prices)
