@@ -10,7 +10,19 @@ from typing import Annotated
 import typer
 
 from planner import __version__
+from planner.cli.options import (
+    AsOf,
+    CatalogFolder,
+    OptionName,
+    PlanFile,
+    PriceFiles,
+    Quiet,
+    TableOut,
+    TextOut,
+)
 from planner.cli.output import progress, put, save, say, terminal_width, use_color
+from planner.cli.prices import prices_app
+from planner.cli.results import calibrate_command, export_command, verify_command
 from planner.errors import InputError, suggestion
 
 NO_OPTION = 3
@@ -35,16 +47,15 @@ Examples:
 SloFile = Annotated[Path | None, typer.Option("--slo", help="What you need: slo.yaml.")]
 OutFile = Annotated[Path | None, typer.Option(help="Write the plan record (plan.json) here.")]
 FormatName = Annotated[str, typer.Option("--format", help="stdout: table, json or csv.")]
-SpaceName = Annotated[str, typer.Option(help="Search space: a name or a YAML file.")]
-PriceFiles = Annotated[
-    list[Path] | None, typer.Option(help="Price files that add to or replace catalog prices.")
+ReportFile = Annotated[
+    Path | None, typer.Option(help="Write a report: .xlsx, .html or .csv, by the suffix.")
 ]
-CatalogFolder = Annotated[Path | None, typer.Option(help="Catalog folder to use instead.")]
+NoVerify = Annotated[bool, typer.Option("--no-verify", help="Do not simulate the picks.")]
+Prove = Annotated[bool, typer.Option("--prove", help="Prove the front exact, however long.")]
+SpaceName = Annotated[str, typer.Option(help="Search space: a name or a YAML file.")]
 Seed = Annotated[int, typer.Option(min=0, help="Seed of the search.")]
 Trials = Annotated[int | None, typer.Option(min=1, help="Stop after this many trials.")]
 TimeLimit = Annotated[float | None, typer.Option(min=0.1, help="Stop after so many seconds.")]
-AsOf = Annotated[str | None, typer.Option(help="Judge prices by this date, YYYY-MM-DD.")]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No remarks on stderr.")]
 
 
 def _version(value: bool) -> None:
@@ -66,6 +77,9 @@ def plan_command(
     space: SpaceName = "default",
     prices: PriceFiles = None,
     catalog: CatalogFolder = None,
+    report: ReportFile = None,
+    no_verify: NoVerify = False,
+    prove: Prove = False,
     seed: Seed = 0,
     trials: Trials = None,
     time_limit: TimeLimit = None,
@@ -86,10 +100,13 @@ def plan_command(
     if slo is None:
         raise InputError("--slo", ["missing; name the slo.yaml, or run `plan init`"])
     from planner.commands.plan import plan
+    from planner.commands.report import check_suffix, write_report
     from planner.report import FORMATS
     from planner.report.words import price_age
 
     _check_format(format_name, FORMATS)
+    if report is not None:
+        check_suffix(report)
     with progress(quiet=quiet) as show:
         record = plan(
             slo,
@@ -99,11 +116,15 @@ def plan_command(
             seed=seed,
             trials=trials,
             time_limit=time_limit,
+            prove=True if prove else None,
+            verify=not no_verify,
             as_of=as_of,
             progress=show,
         )
     if out is not None:
         save(out, FORMATS["json"](record))
+    if report is not None:
+        write_report(record, report)
     put(FORMATS[format_name](record, width=terminal_width(), color=use_color()))
     if not quiet:
         say(price_age(record.inputs.as_of, datetime.date.today()))
@@ -119,7 +140,7 @@ def _check_format(name: str, known: Collection[str]) -> None:
 
 @app.command("init")
 def init_command(
-    out: Annotated[Path, typer.Option(help="File to write; - is stdout.")] = Path("-"),
+    out: TextOut = Path("-"),
     model: Annotated[str | None, typer.Option(help="Model to fill in.")] = None,
 ) -> None:
     """Write a commented slo.yaml to start from."""
@@ -131,14 +152,15 @@ def init_command(
 @app.command("score")
 def score_command(
     file: Annotated[Path, typer.Argument(help="CSV of points, or a deployment YAML.")],
-    out: Annotated[Path, typer.Option(help="CSV to write; - is stdout.")] = Path("-"),
+    out: TableOut = Path("-"),
+    prices: PriceFiles = None,
     catalog: CatalogFolder = None,
 ) -> None:
     """Score given deployments, no search: memory, latency, throughput, bound, evidence."""
     from planner.commands.score import score
     from planner.report.csv_text import table_text
 
-    result = score(file, catalog=catalog)
+    result = score(file, catalog=catalog, prices=tuple(prices or ()))
     save(out, table_text(result.columns, result.rows))
 
 
@@ -156,13 +178,28 @@ def schema_command(
 
 @app.command("explain")
 def explain_command(
-    file: Annotated[Path, typer.Argument(help="plan.json")],
-    option: Annotated[
-        str, typer.Option(help="Option id, or a pick such as cheapest.")
-    ] = "cheapest",
+    file: PlanFile,
+    option: OptionName = "cheapest",
 ) -> None:
     """Show every number of one option: formula, inputs, source."""
     from planner.commands.explain import explain
     from planner.report.explanation import render
 
     put(render(explain(file, option)))
+
+
+@app.command("report")
+def report_command(
+    file: PlanFile,
+    to: Annotated[Path, typer.Option(help="File to write: .xlsx, .html or .csv.")],
+) -> None:
+    """Render a stored plan for a person: workbook, page or table."""
+    from planner.commands.report import write_report
+
+    write_report(file, to)
+
+
+app.command("calibrate")(calibrate_command)
+app.command("verify")(verify_command)
+app.command("export")(export_command)
+app.add_typer(prices_app, name="prices")

@@ -5,6 +5,8 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import fields
+from typing import Any
 
 from planner.spec.record import Latency, Option, PlanRecord
 
@@ -105,3 +107,15 @@ def _cell(text: str) -> str:
     except ValueError:
         return inert(text)
     return text
+
+
+def values_text(records: Sequence[Any]) -> str:
+    """Return frozen dataclasses of one kind as CSV, a field a column; nothing for no records."""
+    if not records:
+        return ""
+    names = [field.name for field in fields(records[0])]
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(names)
+    writer.writerows([inert(getattr(record, name)) for name in names] for record in records)
+    return out.getvalue()
