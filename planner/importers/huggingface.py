@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Mapping
 from pathlib import Path
@@ -21,6 +22,7 @@ from planner.spec.architecture import Architecture, LayerGroup
 
 CONFIG_BYTES = 32_000_000
 MOST_LAYERS = 2_000
+_LARGEST_STRETCH = 1_000
 
 _TEXT_BLOCKS = (
     "text_config",
@@ -97,6 +99,19 @@ def architecture_from_config(config: Mapping[str, Any], name: str) -> Architectu
     return made
 
 
+def _position_rows(config: Config, context: int) -> int | None:
+    """Positions in the rotary tables where linear scaling stretches them; None = the context.
+
+    Models with a base of their own for windowed layers (Gemma 3) keep a plain table too.
+    """
+    scaling = config.block("rope_scaling")
+    factor = scaling.get("factor")
+    linear = "linear" in (scaling.get("rope_type"), scaling.get("type"))
+    if not linear or not isinstance(factor, int | float) or not 1 < factor <= _LARGEST_STRETCH:
+        return None
+    return math.ceil(context * factor) + context * (config.get("rope_local_base_freq") is not None)
+
+
 def _build(
     config: Config, family: Family, blocks: tuple[Mapping[str, Any], ...], name: str
 ) -> Architecture | None:
@@ -127,6 +142,7 @@ def _build(
         encoder_parameters=encoders,
         extra_parameters=_extra(config),
         max_context_tokens=context,
+        position_rows=_position_rows(config, context),
         source=f"config.json of {name}"[:200],
         trust="given",
         notes="; ".join([*config.notes, *notes]),

@@ -235,12 +235,32 @@ def kv_pool_bytes(c: Candidates) -> Floats:
     return np.where(several, np.minimum(first, end * share / last_share), first)
 
 
+def reserve_bytes(c: Candidates) -> Floats:
+    """What the engine counts on the fullest GPU beside weights and KV cache [B], (n,).
+
+    What the driver keeps, context and communication buffers; activations and graphs, unless the
+    engine leaves them to what its share does not fill.
+    """
+    several = c.layout.pp > 1
+    forward = forward_bytes(c)
+    activations = np.where(several, forward, np.maximum(forward, sampling_bytes(c)))
+    working = activations + _graph_bytes(c, stage_share(c))
+    return c.engine.driver + _context_bytes(c) + np.where(c.engine.of_start > 0, 0.0, working)
+
+
+def _context_bytes(c: Candidates) -> Floats:
+    several = c.layout.tp * c.layout.dp > 1
+    return c.engine.reserve + np.where(several, c.engine.group_reserve, 0.0)
+
+
+def _graph_bytes(c: Candidates, share: Floats) -> Floats:
+    return c.engine.graph + c.engine.graph_layer * share * c.model.layers
+
+
 def _pool(c: Candidates, share: Floats, weights: Floats, activations: Floats) -> Floats:
     e = c.engine
-    memory = c.chip.memory - e.driver
-    context = e.reserve + np.where(c.layout.tp * c.layout.dp > 1, e.group_reserve, 0.0)
-    graphs = e.graph + e.graph_layer * share * c.model.layers
-    working = activations + graphs
+    memory, context = c.chip.memory - e.driver, _context_bytes(c)
+    working = activations + _graph_bytes(c, share)
     may_fill = memory_share(c)
     of_total = may_fill * memory - context - working - weights
     of_start = may_fill * (memory - context) - weights

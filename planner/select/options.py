@@ -17,6 +17,7 @@ from planner.model.memory import (
     kv_bytes,
     kv_bytes_per_token,
     kv_pool_bytes,
+    reserve_bytes,
     reserved_tokens,
     weight_bytes,
 )
@@ -123,7 +124,7 @@ def _figures(scene: Scene, slo: Slo, c: Candidates) -> _Figures:
         bound_ms=bound_tpot(c, batch, context) / MILLI,
         weights=weight_bytes(c) / GIB,
         pool=pool / GIB,
-        reserve=c.engine.reserve / GIB,
+        reserve=reserve_bytes(c) / GIB,
         device=c.chip.memory / GIB,
         per_token=kv_bytes_per_token(c),
         sequences=pool / np.maximum(kv_bytes(c, held), 1.0),

@@ -56,6 +56,16 @@ def test_keys_have_many_names():
     assert "is not known" in architecture.notes
 
 
+def test_linear_scaling_stretches_the_rotary_table():
+    # Gemma 3: 131072 positions times 8, and a plain table for the windowed layers.
+    stretched = {"rope_scaling": {"rope_type": "linear", "factor": 8.0}}
+    config = LLAMA_8B | {"max_position_embeddings": 131072} | stretched
+    assert architecture_from_config(config, "m").position_rows == 8 * 131072
+    both = config | {"rope_local_base_freq": 10000.0}
+    assert architecture_from_config(both, "m").position_rows == 9 * 131072
+    assert architecture_from_config(LLAMA_8B, "m").position_rows is None
+
+
 def test_a_given_head_size_wins_over_the_derived_one():
     config = LLAMA_8B | {"head_dim": 64}
     assert architecture_from_config(config, "m").layers[0].attention.head_dim == 64

@@ -26,6 +26,7 @@ from planner.model.memory import (
     longest_that_fits,
     memory_share,
     printed_tokens,
+    reserve_bytes,
     reserved_tokens,
     sampling_bytes,
     sequences_that_fit,
@@ -355,6 +356,23 @@ def test_the_longest_request_fits_and_one_more_block_does_not(model, rules, memo
 def test_more_memory_never_means_a_smaller_pool(rules, memory, more):
     small, large = (candidate(engine=rules, memory=m) for m in (memory, memory + more))
     assert value(kv_pool_bytes(small)) <= value(kv_pool_bytes(large))
+
+
+SHARES = st.sampled_from([{}, {"of_free": 1}, {"of_start": 1}])
+
+
+@given(model=SOME, shares=SHARES, fraction=st.floats(0.5, 1.0), tp=st.sampled_from([1, 4]))
+def test_the_share_is_of_what_each_engine_says(model, shares, fraction, tp):
+    engine = VLLM_019 | shares | {"memory_share": fraction, "driver": 5e8}
+    c = candidate(model, engine, {"tp": tp})
+    weights, pool, reserve = (value(f(c)) for f in (weight_bytes, kv_pool_bytes, reserve_bytes))
+    unused = 80e9 - weights - pool - reserve
+    filled, of = {
+        (): (weights + pool + reserve - 5e8, 80e9 - 5e8),
+        ("of_free",): (pool, pool + unused),
+        ("of_start",): (weights + pool, weights + pool + unused),
+    }[tuple(shares)]
+    assert filled == pytest.approx(fraction * of, rel=1e-9, abs=1)
 
 
 @given(pp=st.integers(1, 32))
