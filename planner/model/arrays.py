@@ -210,7 +210,7 @@ class EngineFigures(Columns):
         memory_share: Share of memory the engine may fill; NaN = 1 - static reserve / memory.
         of_free: That share is of what weights, activations and context leave free.
         of_start: That share is of what the context leaves free before weights are loaded, and
-            activations live outside it. Neither = of the total, activations inside.
+            activations and graphs live outside it. Neither = of the total, activations inside.
         driver: Memory that the driver keeps from programs [B].
         reserve: CUDA context and what else one GPU holds outside weights, activations, KV [B].
         group_reserve: Communication buffers where a replica's stages span GPUs [B].

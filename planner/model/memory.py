@@ -263,7 +263,8 @@ def _pool(c: Candidates, share: Floats, weights: Floats, activations: Floats) ->
     working = activations + _graph_bytes(c, share)
     may_fill = memory_share(c)
     of_total = may_fill * memory - context - working - weights
-    of_start = may_fill * (memory - context) - weights
+    # Activations and graphs need room outside a static share, however large it is set.
+    of_start = np.minimum(may_fill * (memory - context), memory - context - working) - weights
     of_rest = may_fill * (memory - context - working - weights)
     return np.where(e.of_free > 0, of_rest, np.where(e.of_start > 0, of_start, of_total))
 
