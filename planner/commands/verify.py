@@ -1,0 +1,63 @@
+"""A stored plan and benchmark results in, a verdict for every target out."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+from planner.commands.explain import find_option
+from planner.errors import InputError
+from planner.importers.benchmarks import read_results
+from planner.measured.verify import Checked, Planned
+from planner.measured.verify import verify as judge
+from planner.spec.record import Option, PlanRecord
+from planner.spec.record_file import read_record
+from planner.spec.slo import Slo
+
+
+def verify(
+    plan: Path,
+    results: Sequence[Path],
+    *,
+    option: str = "cheapest",
+    replicas: int | None = None,
+) -> tuple[Checked, ...]:
+    """Judge an option of a plan by benchmark results.
+
+    Args:
+        plan: ``plan.json``.
+        results: Result files of vLLM bench, SGLang bench, GuideLLM, inference-perf or llm-d.
+        option: Option id, or the name of a pick.
+        replicas: Replicas that the runs went to; None = all of the option.
+
+    Returns:
+        One for each run that can be used.
+
+    Raises:
+        InputError: A file cannot be read, the plan has no such option, or `replicas` is none of
+            1 to the option's.
+    """
+    record = read_record(plan)
+    chosen = find_option(record, option, str(plan))
+    measured = chosen.replicas if replicas is None else replicas
+    if not 1 <= measured <= chosen.replicas:
+        raise InputError(
+            "--replicas", [f"{measured} is not between 1 and the option's {chosen.replicas}"]
+        )
+    planned = _planned(record, chosen, measured / chosen.replicas)
+    return tuple(
+        judge(record, chosen, run, planned)
+        for path in results
+        for run in read_results(path).results
+    )
+
+
+def _planned(record: PlanRecord, option: Option, share: float) -> Planned:
+    traffic = Slo.model_validate_json(json.dumps(record.inputs.slo)).traffic
+    prompts, outputs = traffic.prompt_tokens, traffic.output_tokens
+    return Planned(
+        rate_per_s=option.rate_per_s * share,
+        prompt_tokens=prompts.mean if prompts is not None else None,
+        output_tokens=outputs.mean if outputs is not None else None,
+    )
