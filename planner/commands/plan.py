@@ -7,6 +7,7 @@ what meets the limits and picks (select/). The record holds all of it.
 
 from __future__ import annotations
 
+import datetime
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -21,20 +22,18 @@ from planner.cost import Quotes, allowed_offers, quote
 from planner.errors import Fault, InputError, suggestion
 from planner.files import read_yaml
 from planner.importers.huggingface import read_architecture
-from planner.pareto import hypervolume, rounded
 from planner.search.columns import archives
 from planner.search.search import Found, Settings, search
 from planner.search.setup import Setting, quality_case, reach_of, setting, with_reach
 from planner.select.answers import answers
 from planner.select.deploy import Scene
 from planner.select.front import Front, front
-from planner.select.misses import miss, nearest
-from planner.select.options import Shop, options
-from planner.select.picks import picks, shown
+from planner.select.options import Shop
 from planner.select.resize import Desk, verified
+from planner.select.selection import assumed, checked, selection
 from planner.spec.architecture import Architecture
 from planner.spec.load import load
-from planner.spec.record import ClassArchive, Inputs, Miss, Option, PlanRecord, SearchReport
+from planner.spec.record import ClassArchive, Inputs, PlanRecord, SearchReport
 from planner.spec.slo import Slo
 from planner.spec.space import SearchSpace
 from planner.spec.verification import Verification
@@ -88,7 +87,7 @@ def plan(  # noqa: PLR0913  (the options of the command line)
     asked, folder = _slo(slo)
     _refuse_later(asked)
     known = catalog if isinstance(catalog, Catalog) else load_catalog(catalog, prices=prices)
-    day = as_of or known.newest_seen
+    day = known.newest_seen if as_of is None else checked_day(as_of)
     chosen_space = _space(space)
     architecture = _architecture(asked.model, folder)
     offers = allowed_offers(known, asked.purchase, day)
@@ -116,7 +115,6 @@ class _Result:
     archive: tuple[ClassArchive, ...]
     front: Front
     checks: tuple[Verification, ...] = ()
-    complete: bool = False
 
 
 @dataclass(frozen=True)
@@ -149,13 +147,7 @@ class _Work:
         scene = Scene(self.catalog, self.architecture, result.archive)
         limits = tuple(int(limit) for limit in self.made.problem.inner.batch_limits)
         done = verified(Desk(scene, self.quotes(), self.slo, limits, seed), self.progress)
-        return replace(
-            result,
-            archive=done.archives,
-            front=done.front,
-            checks=done.checks,
-            complete=done.complete,
-        )
+        return replace(result, archive=done.archives, front=done.front, checks=done.checks)
 
     def quotes(self) -> dict[str, Quotes]:
         """Return all prices by hardware class."""
@@ -177,94 +169,35 @@ class _Work:
 def _record(work: _Work, result: _Result, inputs: Inputs) -> PlanRecord:
     sold = tuple(offer for offers in work.made.offers for offer in offers)
     scene = Scene(work.catalog, work.architecture, result.archive)
-    every = Shop(work.quotes(), sold)
-    allowed = work.slo.purchase.allow_flagged_prices
-    clean = every if allowed else Shop({k: q.clean() for k, q in every.quotes.items()}, sold)
-    chosen, case = result.front, work.case()
-    best = options(scene, clean, work.slo, case, (chosen.trusted, chosen.rows))
-    doubtful = options(scene, every, work.slo, case, (chosen.every, chosen.untrusted))
-    picked = picks(chosen)
-    missed = () if best else _misses(work, scene, every, chosen)
+    chosen = selection(scene, work.slo, work.case(), Shop(work.quotes(), sold), result.front)
+    found = result.found
     return PlanRecord(
         planner_version=__version__,
         inputs=inputs,
         offers=sold,
         archive=result.archive,
-        options=best,
-        picks={name: best[position].id for name, position in picked.items()},
-        shown=tuple(best[position].id for position in shown(chosen, picked)),
-        untrusted=doubtful,
-        misses=missed,
-        assumptions=(*_assumptions(work, (*best, *doubtful)), *_checks(work, result)),
-        search=_report(result),
+        options=chosen.options,
+        picks=chosen.picks,
+        shown=chosen.shown,
+        untrusted=chosen.untrusted,
+        misses=chosen.misses,
+        assumptions=(
+            *work.made.notes,
+            *assumed(work.catalog, (*chosen.options, *chosen.untrusted)),
+            *checked(work.slo, result.checks, chosen.picks),
+        ),
+        search=SearchReport(
+            mode="search",
+            shapes=len(found.table),
+            candidates=found.candidates,
+            scored=found.scored,
+            trials=found.trials,
+            proven=found.proven,
+            hypervolume=chosen.hypervolume,
+            stopped=found.stopped,
+        ),
         verification=result.checks,
     )
-
-
-def _misses(work: _Work, scene: Scene, shop: Shop, chosen: Front) -> tuple[Miss, ...]:
-    rows = nearest(chosen.every, scene, work.slo)
-    shown_options = options(scene, shop, work.slo, work.case(), (chosen.every, rows))
-    return tuple(
-        miss(scene, work.slo, chosen.every, int(row), option)
-        for row, option in zip(rows, shown_options, strict=True)
-    )
-
-
-def _report(result: _Result) -> SearchReport:
-    found, values = result.found, result.front.points
-    volume = 0.0
-    if len(values):
-        logs = np.log10(np.where((values == 0).any(axis=0), values + 1.0, values))
-        low, high = logs.min(axis=0), logs.max(axis=0)
-        unit = (logs - low) / np.where(high > low, high - low, 1.0)
-        volume = hypervolume(unit, np.full(values.shape[1], 1.1))
-    return SearchReport(
-        mode="search",
-        shapes=len(found.table),
-        candidates=found.candidates,
-        scored=found.scored,
-        trials=found.trials,
-        proven=found.proven,
-        hypervolume=float(rounded(volume)),
-        stopped=found.stopped,
-    )
-
-
-def _assumptions(work: _Work, chosen: Sequence[Option]) -> tuple[str, ...]:
-    """Return what the options rest on that nobody has measured, in sentences."""
-    notes = list(work.made.notes)
-    accelerators = work.catalog.accelerators
-    for chip in dict.fromkeys(option.accelerator for option in chosen):
-        guessed = [
-            key for source in accelerators[chip].sources if source.assumed for key in source.keys
-        ]
-        if guessed:
-            names = ", ".join(dict.fromkeys(guessed))
-            notes.append(f"{accelerators[chip].name}: assumed, not verified: {names}.")
-    if any(o.gpus_per_replica > o.gpus // o.instances for o in chosen):
-        notes.append(
-            "Replicas across instances rest on an assumed share of the network's rate; no public "
-            "measurement identifies it."
-        )
-    drafts = {option.speculation for option in chosen} - {"off"}
-    if drafts:
-        names = ", ".join(sorted(drafts))
-        notes.append(
-            f"Draft acceptance ({names}) is the catalog's for this task; measure your own."
-        )
-    return tuple(notes)
-
-
-def _checks(work: _Work, result: _Result) -> tuple[str, ...]:
-    """Return how far the latencies have been checked, in sentences."""
-    if work.slo.traffic.offline is not None:
-        return ()
-    if not result.checks:
-        return ("Latencies come from a closed formula; no simulation has checked these options.",)
-    rest = "The picks have been checked by simulation; other options rest on the closed formula."
-    if result.complete:
-        return (rest,)
-    return (rest, "Not every pick has been checked: too many did not hold.")
 
 
 def _slo(slo: Path | str | Slo) -> tuple[Slo, Path]:
@@ -272,6 +205,14 @@ def _slo(slo: Path | str | Slo) -> tuple[Slo, Path]:
         return slo, Path()
     path = Path(slo)
     return load(read_yaml(path), Slo), path.parent
+
+
+def checked_day(text: str) -> str:
+    """Return a date as it is; raises InputError unless it is YYYY-MM-DD."""
+    try:
+        return datetime.date.fromisoformat(text).isoformat()
+    except ValueError:
+        raise InputError("--as-of", [f"'{text}' is no date; write YYYY-MM-DD"]) from None
 
 
 def _refuse_later(slo: Slo) -> None:
