@@ -55,7 +55,13 @@ def canonical(entries: Entries) -> Entries:
 
 @dataclass
 class Archive:
-    """Non-dominated entries per hardware class; of equal ones the first in canonical order."""
+    """Non-dominated entries per hardware class; of equal ones the first in canonical order.
+
+    Attributes:
+        problem, table: What the entries point into.
+        entries: In canonical order.
+        scored: Deployments that the open-loop formula was asked for; the callers count.
+    """
 
     problem: Problem
     table: ShapeTable
@@ -77,7 +83,6 @@ class Archive:
             rows: Scored deployments.
             served: Their service, as ``inner.service`` returns it.
         """
-        self.scored += len(rows)
         good = within_reach(self.problem, self.table, rows, served)
         rows, served = rows.take(good), served[good]
         if not len(rows):

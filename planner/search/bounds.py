@@ -6,12 +6,11 @@ out of reach, need not be scored: its real values are at best those.
 
 from __future__ import annotations
 
-from itertools import pairwise
-
 import numpy as np
 from numpy.typing import NDArray
 
 from planner.model.arrays import Floats, Indices
+from planner.model.queueing import Metric, OpenLoop, survival
 from planner.model.queueing.bursts import split_burstiness
 from planner.model.queueing.saturation import kv_slots
 from planner.model.queueing.service import (
@@ -23,6 +22,7 @@ from planner.model.queueing.service import (
     service,
 )
 from planner.model.queueing.steady import HIGHEST_SHARE, LEAST_PEAKEDNESS
+from planner.model.workload import Workload
 from planner.search.archive import Archive
 from planner.search.inner import Rows, blocks, homes, objectives, row_candidates
 from planner.search.problem import Problem
@@ -33,6 +33,13 @@ STEPS = 3
 """Iterations of Little's law from an empty batch; each is a better bound from below."""
 SAFETY = 0.995
 """Left for rounding and interpolation in the formula."""
+METRICS: tuple[Metric, ...] = ("ttft", "tpot")
+WIDEST = 64.0
+"""Factor above the optimistic value up to which a floor is sought."""
+HALVINGS = 6
+"""Halvings of that factor's logarithm: floors lie within 64^(1/2^6) = 7 % of the truth."""
+PAIRED = 4096
+"""Points compared with all known ones of their set at once."""
 
 
 def optimistic(problem: Problem, table: ShapeTable, rows: Rows) -> Floats:
@@ -118,34 +125,42 @@ def matched(known_in: Indices, known: Floats, asked_in: Indices, asked: Floats) 
     """Mark the asked points that a known point of the same set is at least as good as everywhere.
 
     Args:
-        known_in, asked_in: Set of each point.
-        known, asked: Points (amount, first, second, loss): amount and loss take few values.
+        known_in, asked_in: Set of each point; those of the known ones rise.
+        known, asked: Points, smaller is better, (k, m) and (n, m).
     """
     result = np.zeros(len(asked), dtype=bool)
     if not len(asked) or not len(known):
         return result
-    keys = np.stack([asked_in, asked[:, 0], asked[:, 3]])
-    order = np.lexsort(keys[::-1])
-    sorted_keys = keys[:, order]
-    new = np.any(sorted_keys[:, 1:] != sorted_keys[:, :-1], axis=0)
-    starts = np.concatenate([[0], np.flatnonzero(new) + 1, [len(asked)]])
-    begin = np.searchsorted(known_in, np.arange(int(known_in.max()) + 2))
-    for first, last in pairwise(starts.tolist()):
-        group = order[first:last]
-        place = int(asked_in[group[0]])
-        if place >= len(begin) - 1:
-            continue
-        of = known[begin[place] : begin[place + 1]]
-        _, amount, loss = sorted_keys[:, first]
-        of = of[(of[:, 0] <= amount) & (of[:, 3] <= loss)]
-        result[group] = _under_stairs(of[:, 1], of[:, 2], asked[group, 1], asked[group, 2])
+    order = np.argsort(asked_in, kind="stable")
+    sets, first = np.unique(asked_in[order], return_index=True)
+    begin, end = np.searchsorted(known_in, sets), np.searchsorted(known_in, sets, side="right")
+    last = [*first[1:].tolist(), len(asked)]
+    for i in range(len(sets)):
+        rivals = known[begin[i] : end[i]]
+        for start in range(first[i], last[i], PAIRED):
+            mine = order[start : min(start + PAIRED, last[i])]
+            better = np.ones((len(mine), len(rivals)), dtype=bool)
+            for column in range(known.shape[1]):
+                better &= rivals[:, column] <= asked[mine, column, None]
+            result[mine] = better.any(axis=1)
     return result
 
 
-def _under_stairs(x: Floats, y: Floats, at: Floats, value: Floats) -> Mask:
-    """Mark the points (at, value) for which some (x, y) has x <= at and y <= value."""
-    order = np.argsort(x, kind="stable")
-    lowest = np.concatenate([[np.inf], np.minimum.accumulate(y[order])])
-    best = lowest[np.searchsorted(x[order], at, side="right")]
-    marked: Mask = best <= value
-    return marked
+def floors(state: OpenLoop, w: Workload, hopes: Floats) -> Floats:
+    """Return p95 of TTFT and TPOT that the rows surely exceed, most within a tenth, (n, 2) [s].
+
+    Args:
+        state: Steady state, (n,).
+        w: The workload.
+        hopes: Optimistic values to begin with.
+    """
+    found = []
+    for column, metric in enumerate(METRICS):
+        low = hopes[:, column]
+        width = np.full_like(low, WIDEST)
+        for _ in range(HALVINGS):
+            width = np.sqrt(width)
+            above = survival(state, w, metric, low * width) > 0.05
+            low = np.where(above, low * width, low)
+        found.append(SAFETY * low)
+    return np.maximum(np.stack(found, axis=1), hopes)

@@ -8,25 +8,25 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
-from planner.model.arrays import Floats, Indices
+from planner.model.arrays import Floats
 from planner.search.archive import Archive, Entries
-from planner.search.bounds import beatable, optimistic
 from planner.search.inner import Parts, Rows, deployments, service, shared_parts
 from planner.search.problem import Problem
+from planner.search.screen import screen
 from planner.search.seeds import neighbours, seed_shapes
 from planner.search.shapes import ShapeTable, shape_table
 from planner.search.study import Judge, explore, open_study, plant
 
 Stopped = Literal["fixed point", "trials", "time limit", "interrupted"]
 Progress = Callable[[str, float], None]
+Mask = NDArray[np.bool_]
 
 TRIALS = 50
 """Trials of the default search: enough to fill the archive before the proof prunes with it."""
 PROOF_SHAPES = 60_000
 """Up to so many shapes the proof costs about a second and is always made."""
-CHUNK = 8192
-"""Deployments scored between two looks at the archive."""
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,8 @@ class Found:
         table: Shapes searched.
         parts: Their shared parts.
         entries: The archive, in canonical order.
-        candidates: Deployments that the shapes stand for; scored: those that were scored.
+        candidates: Deployments that the shapes stand for; scored: those that the open-loop formula
+            was asked for.
         trials: Trials run.
         proven: No deployment that was not scored can add anything.
         stopped: Why the search ended.
@@ -73,7 +74,7 @@ class Found:
 
 
 class _Search:
-    """One search: its archive, and what has been scored."""
+    """One search: its archive, and which shapes have been decided."""
 
     def __init__(self, problem: Problem, settings: Settings, progress: Progress | None) -> None:
         self.problem, self.settings = problem, settings
@@ -93,27 +94,26 @@ class _Search:
         return self.stopped == "time limit"
 
     def run(self, guide: Floats) -> None:
-        everything = np.arange(len(self.table), dtype=np.intp)
         if self.settings.enumerate_all:
-            self.score(self.rows(everything))
-            self.proven = True
+            self.enumerate()
             return
+        offline = self.problem.demand.job is not None
+        cheap = offline or len(self.table) <= PROOF_SHAPES
         try:
             self.outer(guide)
-            offline = self.problem.demand.job is not None
-            cheap = offline or len(self.table) <= PROOF_SHAPES
             if self.settings.prove or (cheap and self.settings.prove is None):
-                self.prove(everything)
+                self.proven = self.decide(~self.seen, "proving the front")
             else:
                 self.polish()
         except KeyboardInterrupt:
             self.stopped = "interrupted"
 
-    def rows(self, shapes: Indices) -> Rows:
-        return deployments(self.problem, self.table, self.parts, shapes)
-
-    def score(self, rows: Rows) -> None:
+    def enumerate(self) -> None:
+        """Score everything, without bounds: the referee."""
+        rows = self.rows(np.ones(len(self.table), dtype=bool))
+        self.archive.scored += len(rows)
         self.archive.add(rows, service(self.problem, self.table, rows))
+        self.proven = True
 
     def outer(self, guide: Floats) -> None:
         """Seeds, then the study."""
@@ -125,7 +125,7 @@ class _Search:
         trials = TRIALS if self.settings.trials is None else self.settings.trials
         if not trials or not len(seeds):
             return
-        self.progress("sampling shapes", 0.2)
+        self.progress("sampling shapes", 0.1)
         study = open_study(self.problem, self.settings.seed)
         plant(study, judge, seeds)
         self.trials = explore(study, judge, trials, self.late)
@@ -134,47 +134,28 @@ class _Search:
     def polish(self) -> None:
         """Sweep the neighbourhood of the archive until it adds nothing."""
         while not self.late():
-            near = neighbours(self.table, self.archive.shapes())
-            fresh = near[~self.seen[near]]
-            if not len(fresh):
+            fresh = np.zeros(len(self.table), dtype=bool)
+            fresh[neighbours(self.table, self.archive.shapes())] = True
+            fresh &= ~self.seen
+            if not fresh.any():
                 return
-            self.seen[fresh] = True
-            self.progress("sweeping around the best", 0.5)
-            self.worthwhile(fresh)
+            self.decide(fresh, "sweeping around the best")
 
-    def prove(self, shapes: Indices) -> None:
-        """Score every deployment whose optimistic values the archive does not match."""
-        self.proven = self.worthwhile(shapes[~self.seen[shapes]])
-        self.seen[shapes] = True
+    def decide(self, shapes: Mask, phrase: str) -> bool:
+        """Score what may add something of the marked shapes; False = cut short."""
+        self.seen |= shapes
+        return screen(
+            self.archive, self.rows(shapes), self.late, lambda share: self.progress(phrase, share)
+        )
 
-    def worthwhile(self, shapes: Indices) -> bool:
-        """Score, most hopeful first, what the bounds leave of these shapes; False = cut short."""
-        rows = self.rows(shapes)
-        if self.problem.demand.job is not None:
-            self.score(rows)
-            return True
-        hopes = optimistic(self.problem, self.table, rows)
-        left = np.flatnonzero(beatable(self.archive, rows, hopes))
-        left = left[np.argsort(_promise(self.table, rows, hopes)[left], kind="stable")]
-        total = len(left)
-        while len(left):
-            if self.late():
-                return False
-            self.progress("proving the front", 1.0 - len(left) / total)
-            self.score(rows.take(left[:CHUNK]))
-            left = left[CHUNK:]
-            if len(left):
-                left = left[beatable(self.archive, rows.take(left), hopes[left])]
-        return True
+    def rows(self, shapes: Mask) -> Rows:
+        return deployments(self.problem, self.table, self.parts, np.flatnonzero(shapes))
 
-
-def _promise(table: ShapeTable, rows: Rows, hopes: Floats) -> Floats:
-    """Rank rows: few GPUs and short optimistic latencies first, in log units."""
-    layout = table.candidates.layout
-    size = (layout.tp * layout.pp * layout.dp)[rows.shape] * rows.replicas
-    with np.errstate(divide="ignore"):
-        result: Floats = np.log(size) + np.log(hopes).sum(axis=1)
-    return result
+    def candidates(self) -> int:
+        """Deployments that the space stands for: all combinations of the inner choices."""
+        inner = self.problem.inner
+        choices = len(inner.batch_limits) * len(inner.token_budgets) * len(inner.spread)
+        return len(self.table) * choices
 
 
 def search(
@@ -195,16 +176,13 @@ def search(
     Returns:
         The archive. Same problem, guide and settings, same result, a time limit aside.
     """
-    settings = settings or Settings()
-    work = _Search(problem, settings, progress)
-    classes = len(problem.tables.hardware)
-    work.run(np.ones(classes) if guide is None else guide)
-    every = len(work.rows(np.arange(len(work.table), dtype=np.intp)))
+    work = _Search(problem, settings or Settings(), progress)
+    work.run(np.ones(len(problem.tables.hardware)) if guide is None else guide)
     return Found(
         table=work.table,
         parts=work.parts,
         entries=work.archive.entries,
-        candidates=every,
+        candidates=work.candidates(),
         scored=work.archive.scored,
         trials=work.trials,
         proven=work.proven,

@@ -106,6 +106,7 @@ class Judge:
         problem, table = self.archive.problem, self.archive.table
         rows = deployments(problem, table, self.parts, shapes)
         served = service(problem, table, rows)
+        self.archive.scored += len(rows)
         self.archive.add(rows, served)
         good = np.zeros(len(rows), dtype=bool)
         good[within_reach(problem, table, rows, served)] = True
