@@ -1,16 +1,19 @@
-"""Reading a stored plan."""
+"""Reading a stored plan, and what it was asked."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from pydantic import ValidationError
 
 from planner.errors import Fault, InputError
-from planner.files import read_json
+from planner.files import Document, read_json
 from planner.spec.load import load
 from planner.spec.record import PlanRecord
+from planner.spec.slo import Slo
 
 SCHEMA_VERSION = PlanRecord.model_fields["schema_version"].default
 
@@ -33,3 +36,15 @@ def read_record(path: Path) -> PlanRecord:
         return PlanRecord.model_validate_json(json.dumps(data))
     except ValidationError:
         return load(document, PlanRecord)
+
+
+def asked_slo(record: PlanRecord) -> Slo:
+    """Return the slo.yaml that a plan was made for."""
+    return load(Document("plan", _frozen(record.inputs.slo), {}), Slo)
+
+
+def _frozen(value: Any) -> Any:
+    """Return JSON data with tuples for lists, as files are read."""
+    if isinstance(value, Mapping):
+        return {key: _frozen(part) for key, part in value.items()}
+    return tuple(_frozen(part) for part in value) if isinstance(value, list | tuple) else value

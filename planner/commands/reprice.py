@@ -1,0 +1,207 @@
+"""New prices for a stored plan, without a search: its archive does not depend on prices."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from planner.candidates.hardware import hardware_class
+from planner.candidates.models import architecture_of
+from planner.catalog import Catalog, laid_over, load_catalog
+from planner.catalog.offers import newest_seen
+from planner.cost import allowed_offers, quote
+from planner.errors import InputError
+from planner.files import digest
+from planner.search.setup import quality_case
+from planner.select.answers import answers
+from planner.select.changes import Changes, changes
+from planner.select.deploy import Scene
+from planner.select.front import front
+from planner.select.options import Shop
+from planner.select.selection import (
+    FORMULA_ONLY,
+    PICKS_CHECKED,
+    UNCHECKED,
+    Selection,
+    assumed,
+    checked,
+    selection,
+)
+from planner.spec.offer import Offer
+from planner.spec.record import PlanRecord
+from planner.spec.record_file import asked_slo, read_record
+from planner.spec.slo import Slo
+
+UNPROVEN = (
+    "The archive behind these prices is not proven exact: a new search may find better options."
+)
+RENEWED = (UNPROVEN, FORMULA_ONLY, PICKS_CHECKED, UNCHECKED)
+"""Sentences that new prices may make untrue."""
+
+
+@dataclass(frozen=True)
+class Unsearched:
+    """Hardware for sale that the plan's search has not looked at.
+
+    Attributes:
+        hardware: Its class.
+        offers: What is for sale.
+        cheapest_usd_per_hour: Lowest price of an instance.
+    """
+
+    hardware: str
+    offers: tuple[Offer, ...]
+    cheapest_usd_per_hour: float
+
+
+@dataclass(frozen=True)
+class Repriced:
+    """A plan at new prices.
+
+    Attributes:
+        record: The plan; everything that does not depend on prices is as it was.
+        changes: Against the plan before.
+        unsearched: What a new search (``plan --slo``) with these prices would look at besides.
+    """
+
+    record: PlanRecord
+    changes: Changes
+    unsearched: tuple[Unsearched, ...]
+
+
+def reprice(
+    plan: PlanRecord | Path,
+    prices: Sequence[Path] = (),
+    *,
+    catalog: Path | Catalog | None = None,
+    as_of: str | None = None,
+) -> Repriced:
+    """Return a stored plan at new prices: the exact front if its archive is proven.
+
+    Args:
+        plan: The plan, or its ``plan.json``.
+        prices: Price files, laid over the plan's own offers.
+        catalog: Catalog that the plan was made with; None = the shipped one. Its prices are
+            not used.
+        as_of: YYYY-MM-DD that prices are judged by; None = the newest price's date, or the
+            plan's own if that is later.
+
+    Raises:
+        InputError: A file cannot be used, nothing is left to buy, or the catalog lacks what the
+            plan names.
+    """
+    folder = plan.parent if isinstance(plan, Path) else Path()
+    old = read_record(plan) if isinstance(plan, Path) else plan
+    base = catalog if isinstance(catalog, Catalog) else load_catalog(catalog)
+    _check_catalog(base, old)
+    known, kept = _market(base, old.offers, prices)
+    slo = asked_slo(old)
+    day = as_of or max(old.inputs.as_of, newest_seen(offer.seen for offer in kept))
+    allowed = set(allowed_offers(known, slo.purchase, day))
+    sold = _by_class(known, (offer for offer in kept if offer in allowed))
+    searched = set(_by_class(known, old.offers))
+    quotes = {key: quote(known, rows) for key, rows in sorted(sold.items())}
+    shop = Shop(
+        {key: one for key, one in quotes.items() if key in searched},
+        tuple(offer for key in sorted(searched & set(sold)) for offer in sold[key]),
+    )
+    scene = Scene(known, architecture_of(_model(old.inputs.slo["model"], folder)), old.archive)
+    chosen = selection(
+        scene,
+        slo,
+        quality_case(slo, known, scene.architecture),
+        shop,
+        front(answers(old.archive), old.archive, shop.quotes, slo),
+    )
+    contents = [path.read_bytes() for path in prices]
+    key = digest(old.inputs.catalog_digest, *contents) if prices else old.inputs.catalog_digest
+    new = _record(old, known, slo, _Prices(day, shop.offers, key), chosen)
+    unsearched = tuple(
+        Unsearched(name, one.offers, one.prices[0])
+        for name, one in quotes.items()
+        if name not in searched
+    )
+    return Repriced(new, changes(old, new), unsearched)
+
+
+@dataclass(frozen=True)
+class _Prices:
+    """Prices of a plan: the day they are judged by, the rows, and the digest of their files."""
+
+    day: str
+    offers: tuple[Offer, ...]
+    digest: str
+
+
+def _record(
+    old: PlanRecord, catalog: Catalog, slo: Slo, prices: _Prices, chosen: Selection
+) -> PlanRecord:
+    inputs = old.inputs.model_copy(update={"as_of": prices.day, "catalog_digest": prices.digest})
+    search = old.search.model_copy(update={"hypervolume": chosen.hypervolume})
+    kept = [note for note in old.assumptions if not note.startswith(RENEWED)]
+    notes = (
+        *kept,
+        *assumed(catalog, (*chosen.options, *chosen.untrusted)),
+        *(() if old.search.proven else (UNPROVEN,)),
+        *checked(slo, old.verification, chosen.picks),
+    )
+    return old.model_copy(
+        update={
+            "inputs": inputs,
+            "offers": prices.offers,
+            "options": chosen.options,
+            "picks": chosen.picks,
+            "shown": chosen.shown,
+            "untrusted": chosen.untrusted,
+            "misses": chosen.misses,
+            "assumptions": tuple(dict.fromkeys(notes)),
+            "search": search,
+        }
+    )
+
+
+def _check_catalog(catalog: Catalog, record: PlanRecord) -> None:
+    """Raise InputError unless the catalog knows what the archive names."""
+    generations = {g.id for engine in catalog.engines.values() for g in engine.generations}
+    missing = [
+        *(a.hardware.accelerator for a in record.archive
+          if a.hardware.accelerator not in catalog.accelerators),
+        *(m.generation for a in record.archive for m in a.margins
+          if m.generation not in generations),
+    ]  # fmt: skip
+    if missing:
+        names = ", ".join(dict.fromkeys(missing))
+        message = f"lacks {names}, which the plan names; give the catalog that it was made with"
+        raise InputError("--catalog", [message])
+
+
+def _market(
+    base: Catalog, offers: Sequence[Offer], prices: Sequence[Path]
+) -> tuple[Catalog, tuple[Offer, ...]]:
+    """Return the catalog with all prices, and the offers that the plan may look at.
+
+    Price files may name any offer of the catalog, so they are laid over those too. Of these, only
+    the ones that they change count: the plan has left the others out.
+    """
+    under = {offer.key: offer for offer in (*base.offers, *offers)}
+    own = {offer.key for offer in offers}
+    laid = laid_over(base, tuple(under.values()), prices)
+    kept = tuple(o for o in laid.offers if o.key in own or o != under.get(o.key))
+    return laid, kept
+
+
+def _by_class(catalog: Catalog, offers: Iterable[Offer]) -> dict[str, list[Offer]]:
+    """Return the offers of each hardware class."""
+    found: dict[str, list[Offer]] = {}
+    for offer in offers:
+        chip = catalog.accelerators[offer.accelerator]
+        made = hardware_class(chip, offer.gpus, offer.link, offer.internode_gb_per_s)
+        found.setdefault(made.id, []).append(offer)
+    return found
+
+
+def _model(name: str, folder: Path) -> str:
+    """Return the model's name, or its path where it lies beside the plan."""
+    beside = folder / name
+    return str(beside) if beside.exists() else name

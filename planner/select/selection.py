@@ -1,0 +1,120 @@
+"""A priced archive -> the parts of a record that a person reads; no search."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from planner.candidates.quality import QualityCase
+from planner.catalog import Catalog
+from planner.model.arrays import Floats
+from planner.pareto import hypervolume, rounded
+from planner.select.deploy import OFF, Scene
+from planner.select.front import Front
+from planner.select.misses import miss, nearest
+from planner.select.options import Shop, options
+from planner.select.picks import picks, shown
+from planner.spec.record import Miss, Option
+from planner.spec.slo import Slo
+from planner.spec.verification import Verification
+
+FORMULA_ONLY = "Latencies come from a closed formula; no simulation has checked these options."
+PICKS_CHECKED = (
+    "The picks have been checked by simulation; other options rest on the closed formula."
+)
+UNCHECKED = "No simulation has checked these picks, or none of their sizes held: "
+
+
+@dataclass(frozen=True)
+class Selection:
+    """What a record says of its archive at some prices; fields as in ``PlanRecord``."""
+
+    options: tuple[Option, ...]
+    picks: dict[str, str]
+    shown: tuple[str, ...]
+    untrusted: tuple[Option, ...]
+    misses: tuple[Miss, ...]
+    hypervolume: float
+
+
+def selection(scene: Scene, slo: Slo, case: QualityCase, shop: Shop, chosen: Front) -> Selection:
+    """Return the options, picks, untrusted options and misses of a front.
+
+    Args:
+        scene: Catalog, model, archive.
+        slo: What was asked.
+        case: What the quality loss depends on.
+        shop: All prices by hardware class id, flagged ones among them.
+        chosen: Front of the archive at those prices.
+    """
+    clean = Shop({key: quotes.clean() for key, quotes in shop.quotes.items()}, shop.offers)
+    trusted = shop if slo.purchase.allow_flagged_prices else clean
+    best = options(scene, trusted, slo, case, (chosen.trusted, chosen.rows))
+    picked = picks(chosen)
+    return Selection(
+        options=best,
+        picks={name: best[position].id for name, position in picked.items()},
+        shown=tuple(best[position].id for position in shown(chosen, picked)),
+        untrusted=options(scene, shop, slo, case, (chosen.every, chosen.untrusted)),
+        misses=() if best else _misses(scene, slo, case, shop, chosen),
+        hypervolume=_volume(chosen.points),
+    )
+
+
+def _misses(
+    scene: Scene, slo: Slo, case: QualityCase, shop: Shop, chosen: Front
+) -> tuple[Miss, ...]:
+    rows = nearest(chosen.every, scene, slo)
+    near = options(scene, shop, slo, case, (chosen.every, rows))
+    return tuple(
+        miss(scene, slo, chosen.every, int(row), option)
+        for row, option in zip(rows, near, strict=True)
+    )
+
+
+def _volume(points: Floats) -> float:
+    """Return the hypervolume of a front in log units of its own box; the reference is 1.1."""
+    if not len(points):
+        return 0.0
+    logs = np.log10(np.where((points == 0).any(axis=0), points + 1.0, points))
+    low, high = logs.min(axis=0), logs.max(axis=0)
+    unit = (logs - low) / np.where(high > low, high - low, 1.0)
+    return float(rounded(hypervolume(unit, np.full(points.shape[1], 1.1))))
+
+
+def assumed(catalog: Catalog, chosen: Sequence[Option]) -> Iterator[str]:
+    """Yield what options rest on that nobody has measured, in sentences."""
+    for chip in dict.fromkeys(option.accelerator for option in chosen):
+        accelerator = catalog.accelerators[chip]
+        keys = [key for source in accelerator.sources if source.assumed for key in source.keys]
+        if keys:
+            names = ", ".join(dict.fromkeys(keys))
+            yield f"{accelerator.name}: assumed, not verified: {names}."
+    if any(o.gpus_per_replica > o.gpus // o.instances for o in chosen):
+        yield (
+            "Replicas across instances rest on an assumed share of the network's rate; no public "
+            "measurement identifies it."
+        )
+    drafts = {option.speculation for option in chosen} - {OFF}
+    if drafts:
+        names = ", ".join(sorted(drafts))
+        yield f"Draft acceptance ({names}) is the catalog's for this task; measure your own."
+
+
+def checked(slo: Slo, checks: Sequence[Verification], picked: Mapping[str, str]) -> tuple[str, ...]:
+    """Return how far the latencies of the picks have been checked, in sentences.
+
+    Args:
+        slo: Offline work has no latencies.
+        checks: What simulations said.
+        picked: Pick -> option id.
+    """
+    if slo.traffic.offline is not None:
+        return ()
+    if not checks:
+        return (FORMULA_ONLY,)
+    held = {check.option for check in checks if check.holds}
+    open_ = [pick for pick, identity in picked.items() if identity not in held]
+    return (PICKS_CHECKED, f"{UNCHECKED}{', '.join(open_)}.") if open_ else (PICKS_CHECKED,)
