@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -12,8 +11,7 @@ from planner.importers.benchmarks import read_results
 from planner.measured.verify import Checked, Planned
 from planner.measured.verify import verify as judge
 from planner.spec.record import Option, PlanRecord
-from planner.spec.record_file import read_record
-from planner.spec.slo import Slo
+from planner.spec.record_file import asked_slo, read_record
 
 
 def verify(
@@ -54,7 +52,7 @@ def verify(
 
 
 def _planned(record: PlanRecord, option: Option, share: float) -> Planned:
-    traffic = Slo.model_validate_json(json.dumps(record.inputs.slo)).traffic
+    traffic = asked_slo(record).traffic
     prompts, outputs = traffic.prompt_tokens, traffic.output_tokens
     return Planned(
         rate_per_s=option.rate_per_s * share,

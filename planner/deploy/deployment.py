@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import re
 from collections.abc import Iterator, Mapping
@@ -14,6 +13,7 @@ from planner.errors import Fault, InputError
 from planner.spec.architecture import Architecture, MoeFfn
 from planner.spec.engine import Engine
 from planner.spec.record import MemoryUse, Option, PlanRecord
+from planner.spec.record_file import asked_slo
 from planner.spec.runtime import Runtime, Speculator
 from planner.spec.slo import Slo
 
@@ -138,7 +138,7 @@ def deployment(
         faults.append(Fault("", "model", "the plan's model is not known here; name a checkpoint"))
     if faults:
         raise InputError(option.id, faults)
-    slo = Slo.model_validate_json(json.dumps(record.inputs.slo))
+    slo = asked_slo(record)
     vendor = catalog.accelerator(option.accelerator).vendor
     image = runtime.images.get(option.accelerator) or runtime.images.get(vendor) or ""
     model, quantization = _weights(runtime, option, slo.model, architecture, chosen)

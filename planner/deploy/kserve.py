@@ -15,7 +15,6 @@ from planner.deploy.vllm import settings
 from planner.errors import InputError
 from planner.files import dump_yaml
 
-ENGINE = "vllm"
 OWN_FLAGS = ("host", "port", "pipeline_parallel", "data_parallel", "expert_parallel")
 """Set by KServe itself, from ``parallelism``."""
 
@@ -24,13 +23,8 @@ def render(d: Deployment) -> dict[str, str]:
     """Return the LLMInferenceService.
 
     Raises:
-        InputError: Another engine than vLLM, or no image for the accelerator.
+        InputError: No container image is known for the accelerator.
     """
-    if d.engine.id != ENGINE:
-        raise InputError(
-            d.option.id,
-            [f"KServe's LLMInferenceService starts vLLM, not {d.engine.name}; use kubernetes"],
-        )
     if not d.image:
         reason = f"no container image of vLLM is known for {d.option.accelerator}"
         raise InputError(d.option.id, [f"{reason}; export to vllm instead"])

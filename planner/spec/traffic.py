@@ -102,7 +102,9 @@ class Traffic(Spec):
             yield way, f"stands beside {given[0]}; keep one of {', '.join(ways)}"
         rate, mean = self.rate_per_s, self.mean_rate_per_s
         for key in ("classes", "mean_rate_per_s", "load_profile", "burstiness"):
-            if given and rate is None and key in self.model_fields_set:
+            # A stored plan states every default.
+            stated = getattr(self, key) != Traffic.model_fields[key].default
+            if given and rate is None and stated:
                 yield key, f"goes with rate_per_s, not with {given[0]}; remove it"
         if mean is not None and self.load_profile is not None:
             yield "load_profile", "also gives the mean rate; keep it or mean_rate_per_s"
