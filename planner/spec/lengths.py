@@ -10,6 +10,7 @@ from pydantic import BeforeValidator, Discriminator, Field, Tag, model_validator
 
 from planner.spec.base import Spec
 from planner.spec.load import KeyFaultsError
+from planner.spec.short_forms import ShortForm
 
 MAX_TOKENS = 10_000_000
 """Longest length accepted [tokens]; longer ones are slips of the pen."""
@@ -125,4 +126,5 @@ Lengths = Annotated[
         "{p50: 900, p95: 3200} or {mean: 1200, cv: 0.8}",
     ),
     BeforeValidator(_constant),
+    ShortForm({"type": "number", "minimum": 1, "maximum": MAX_TOKENS}),
 ]

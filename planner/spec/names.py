@@ -6,6 +6,8 @@ from typing import Annotated
 
 from pydantic import AfterValidator, BeforeValidator, Field
 
+from planner.spec.short_forms import A_TEXT
+
 
 def _one_line(text: str) -> str:
     if not text.isprintable():
@@ -21,5 +23,5 @@ def as_list(value: object) -> object:
 
 
 Text = Annotated[str, Field(min_length=1, max_length=500), AfterValidator(_one_line)]
-Names = Annotated[tuple[Text, ...], BeforeValidator(as_list)]
-SomeNames = Annotated[tuple[Text, ...], Field(min_length=1), BeforeValidator(as_list)]
+Names = Annotated[tuple[Text, ...], BeforeValidator(as_list), A_TEXT]
+SomeNames = Annotated[tuple[Text, ...], Field(min_length=1), BeforeValidator(as_list), A_TEXT]

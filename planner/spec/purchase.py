@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Self
+from typing import Annotated, Self, get_args
 
 from pydantic import BeforeValidator, Field, model_validator
 
@@ -10,6 +10,7 @@ from planner.spec.base import Count, NonNegative, Positive, Spec
 from planner.spec.load import KeyFaultsError
 from planner.spec.names import Names, as_list
 from planner.spec.offer import Term
+from planner.spec.short_forms import ShortForm
 
 
 class Owned(Spec):
@@ -57,9 +58,12 @@ class Purchase(Spec):
         owned: Cost of owned hardware; used with term ``owned``.
     """
 
-    terms: Annotated[tuple[Term, ...], Field(min_length=1), BeforeValidator(as_list)] = (
-        "on_demand",
-    )
+    terms: Annotated[
+        tuple[Term, ...],
+        Field(min_length=1),
+        BeforeValidator(as_list),
+        ShortForm({"enum": list(get_args(Term))}),
+    ] = ("on_demand",)
     providers: Names = ()
     regions: Names = ()
     accelerators: Names = ()

@@ -12,6 +12,7 @@ from planner.spec.lengths import Lengths, MomentLengths, QuantileLengths
 from planner.spec.load import KeyFaultsError
 from planner.spec.names import Names, SomeNames, Text
 from planner.spec.purchase import Owned, Purchase
+from planner.spec.short_forms import ShortForm
 from planner.spec.targets import Targets
 from planner.spec.traffic import Offline, Traffic, TrafficClass
 
@@ -83,7 +84,11 @@ def _constant_acceptance(value: Any) -> Any:
     return value
 
 
-_Acceptance = Annotated[DraftAcceptance, BeforeValidator(_constant_acceptance)]
+_Acceptance = Annotated[
+    DraftAcceptance,
+    BeforeValidator(_constant_acceptance),
+    ShortForm({"type": "number", "exclusiveMinimum": 0, "exclusiveMaximum": 1}),
+]
 
 
 class SpeculationChoice(Spec):
