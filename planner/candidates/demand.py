@@ -1,41 +1,145 @@
-"""slo.yaml -> the load as the model sees it."""
+"""slo.yaml -> the load as the model sees it, and the targets of each kind of request."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
+from planner.model.arrays import Floats
+from planner.model.mixture import Mixture, mixture
 from planner.model.workload import Workload, workload
 from planner.spec.lengths import Lengths
 from planner.spec.slo import Slo
 
 RANKS = (np.arange(200) + 0.5) / 200
 """Ranks at which the sum of prompt and output is tabulated."""
+EVERY = -1
+"""Number of no kind: all requests together."""
+
+
+@dataclass(frozen=True)
+class Kind:
+    """One kind of request: its name (empty if there is only one), share and lengths."""
+
+    name: str
+    share: float
+    prompt: Lengths
+    output: Lengths
+
+
+@dataclass(frozen=True)
+class Target:
+    """A latency target.
+
+    Attributes:
+        key: ``ttft_p95_ms``; that of one kind of request ``chat.ttft_p95_ms``.
+        metric: ttft, tpot, itl or e2e.
+        percentile: In percent.
+        limit: Longest value [ms].
+        kind: Number of the kind of request that it is about; EVERY = all together.
+    """
+
+    key: str
+    metric: str
+    percentile: int
+    limit: float
+    kind: int = EVERY
+
+
+def kinds(slo: Slo) -> tuple[Kind, ...]:
+    """Return the kinds of requests: the classes of slo.yaml, or the only one."""
+    traffic = slo.traffic
+    if traffic.classes is not None:
+        return tuple(
+            Kind(one.name, one.share, one.prompt_tokens, one.output_tokens)
+            for one in traffic.classes
+        )
+    if traffic.prompt_tokens is None or traffic.output_tokens is None:
+        raise ValueError("the traffic has no lengths; a trace must be read first")
+    return (Kind("", 1.0, traffic.prompt_tokens, traffic.output_tokens),)
+
+
+def targets(slo: Slo) -> tuple[Target, ...]:
+    """Return every latency target: those of the file hold for each class without its own."""
+    classes = slo.traffic.classes
+    if classes is None:
+        return tuple(Target(_key(m, p), m, p, limit) for m, p, limit in slo.targets.items())
+    return tuple(
+        Target(f"{one.name}.{_key(m, p)}", m, p, limit, number)
+        for number, one in enumerate(classes)
+        for m, p, limit in (one.slo.items() or slo.targets.items())
+    )
+
+
+def _key(metric: str, percentile: int) -> str:
+    return f"{metric}_p{percentile}_ms"
+
+
+def metric_of(key: str) -> str:
+    """Return the metric of a target's key."""
+    return key.rsplit(".", maxsplit=1)[-1].split("_", maxsplit=1)[0]
+
+
+def mean_lengths(slo: Slo) -> tuple[float, float]:
+    """Return the mean prompt and output [tokens]."""
+    every = kinds(slo)
+    total = sum(kind.share for kind in every)
+    return (
+        sum(kind.share * kind.prompt.mean for kind in every) / total,
+        sum(kind.share * kind.output.mean for kind in every) / total,
+    )
 
 
 def lengths_of(slo: Slo) -> tuple[Lengths, Lengths]:
-    """Return the lengths of prompt and output (one pair; not for classes or traces)."""
-    prompt, output = slo.traffic.prompt_tokens, slo.traffic.output_tokens
-    if prompt is None or output is None:
-        raise ValueError("the traffic has no single pair of lengths")
-    return prompt, output
+    """Return the lengths of prompt and output of the only kind of request."""
+    (only,) = kinds(slo)
+    return only.prompt, only.output
 
 
 def both_quantile(prompt: Lengths, output: Lengths, share: float) -> float:
     """Return the quantile of prompt + output [tokens], drawn independently."""
+    return float(np.quantile(_sums(prompt, output), share))
+
+
+def context_quantile(slo: Slo, share: float) -> float:
+    """Return the quantile of prompt + output [tokens] over all kinds of requests."""
+    every = kinds(slo)
+    if len(every) == 1:
+        return both_quantile(every[0].prompt, every[0].output, share)
+    sums = [_sums(kind.prompt, kind.output) for kind in every]
+    values = np.concatenate(sums)
+    weight = np.repeat([kind.share for kind in every], len(sums[0]))
+    order = np.argsort(values, kind="stable")
+    ranks = np.cumsum(weight[order]) / weight.sum()
+    return float(values[order][np.searchsorted(ranks, share)])
+
+
+def _sums(prompt: Lengths, output: Lengths) -> Floats:
     p = np.array([prompt.quantile(float(rank)) for rank in RANKS])
     o = np.array([output.quantile(float(rank)) for rank in RANKS])
-    return float(np.quantile((p[:, None] + o).ravel(), share))
+    sums: Floats = (p[:, None] + o).ravel()
+    return sums
+
+
+def slo_mixture(slo: Slo) -> Mixture:
+    """Return the statistics of the lengths and arrivals that slo.yaml states, by kind."""
+    every = kinds(slo)
+    parts = [
+        workload(
+            kind.prompt.quantile,
+            kind.output.quantile,
+            burstiness=slo.traffic.burstiness,
+            prefix_hit=slo.traffic.prefix_hit_rate,
+        )
+        for kind in every
+    ]
+    return mixture(parts, [kind.share for kind in every])
 
 
 def slo_workload(slo: Slo) -> Workload:
-    """Return the statistics of the lengths and arrivals that slo.yaml states."""
-    prompt, output = lengths_of(slo)
-    return workload(
-        prompt.quantile,
-        output.quantile,
-        burstiness=slo.traffic.burstiness,
-        prefix_hit=slo.traffic.prefix_hit_rate,
-    )
+    """Return the statistics of all requests together."""
+    return slo_mixture(slo).whole
 
 
 def sized_rate(slo: Slo) -> float:

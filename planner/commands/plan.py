@@ -15,6 +15,7 @@ from pathlib import Path
 import numpy as np
 
 from planner import __version__
+from planner.candidates.demand import targets
 from planner.candidates.quality import QualityCase
 from planner.catalog import Catalog, data_root, load_catalog
 from planner.catalog.models import find_architecture
@@ -44,8 +45,6 @@ SLACK = 1.5
 """Deployments up to so many times the latency targets are kept, for targets that move a little."""
 LATER: dict[str, Callable[[Slo], bool]] = {
     "traffic.trace": lambda s: s.traffic.trace is not None,
-    "traffic.classes": lambda s: s.traffic.classes is not None,
-    "traffic.load_profile": lambda s: s.traffic.load_profile is not None,
     "autoscale": lambda s: s.autoscale is not None,
     "purchase.owned": lambda s: s.purchase.owned is not None,
 }
@@ -137,8 +136,8 @@ class _Work:
     def _searched(self, settings: Settings, slack: float) -> _Result:
         problem = with_reach(self.made.problem, reach_of(self.slo, slack))
         found = search(problem, self.guide(), settings, self.progress)
-        targets = tuple((m, share) for m, share, _ in self.slo.targets.items())
-        kept = archives(self.made, problem, found, self.slo.targets.confidence, targets)
+        confidence = self.slo.targets.confidence
+        kept = archives(self.made, problem, found, confidence, targets(self.slo))
         rows = answers(kept)
         return _Result(found, kept, front(rows, kept, self.quotes(), self.slo))
 

@@ -140,10 +140,12 @@ def asked(record: PlanRecord) -> list[str]:
         else f"{number(traffic['rate_per_s'])} requests/s"
     )
     lines = [f"{slo['model']}, {slo['task']}, {load}"]
-    lines.append(
-        f"prompt {lengths(traffic['prompt_tokens'])}; output {lengths(traffic['output_tokens'])}"
-        " tokens"
-    )
+    for kind in traffic.get("classes") or (traffic,):
+        who = f"{kind['name']}, {percent(kind['share'])}: " if "share" in kind else ""
+        lines.append(
+            f"{who}prompt {lengths(kind['prompt_tokens'])};"
+            f" output {lengths(kind['output_tokens'])} tokens"
+        )
     targets = {
         key: value for key, value in slo.get("slo", {}).items() if key.endswith("_ms") and value
     }

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from planner.model.arrays import Floats, Indices
+from planner.model.mixture import prompt_node
 from planner.model.queueing import Metric, OpenLoop, survival
 from planner.model.queueing.bursts import split_burstiness
 from planner.model.queueing.saturation import kv_slots
@@ -85,7 +86,7 @@ def _least_batch(s: Service, work: Floats, rate: Floats, held: Floats) -> tuple[
 def _least_first(s: Service, cost: Prompts, batch: Floats, room: Floats) -> Floats:
     """Return the time from arrival to first token of the p95 prompt if it waits for nothing."""
     w, p = s.workload, s.parameters
-    node = int(np.searchsorted(np.cumsum(w.weight[:, 0]), 0.95 - 1e-9))
+    node = prompt_node(w, 0.95)
     tokens, work, overhead = float(s.tokens[node, 0]), cost.work[node], cost.overhead[node]
     fewest, most = np.ceil(tokens / s.budget), np.ceil(tokens / room)
     alone = work + fewest * overhead

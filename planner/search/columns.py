@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from planner.candidates.demand import Target
 from planner.candidates.hardware import HardwareClass
 from planner.candidates.margins import margin
 from planner.model.arrays import Floats, Indices
@@ -23,10 +24,13 @@ from planner.search.shapes import ShapeTable
 from planner.spec.record import ClassArchive, Hardware, Rows
 from planner.units import MILLI, SECONDS_PER_HOUR
 
-STANDARD = tuple((metric, share) for metric in ("ttft", "tpot", "e2e") for share in (50, 95))
+STANDARD = tuple(
+    Target(f"{metric}_p{share}_ms", metric, share, np.inf)
+    for metric in ("ttft", "tpot", "e2e")
+    for share in (50, 95)
+)
 """Percentiles that every record holds."""
 
-Target = tuple[str, int]
 Column = tuple[float | None, ...]
 
 
@@ -34,7 +38,7 @@ Column = tuple[float | None, ...]
 class Performance:
     """What the model says of deployments, (n,); times in the units of the record."""
 
-    latency: dict[Target, Floats]
+    latency: dict[str, Floats]
     capacity: Floats
     utilization: Floats
     wait: Floats
@@ -54,14 +58,15 @@ def performance(
         rows: Deployments.
         targets: Percentiles wanted beside the standard ones.
     """
-    wanted = tuple(dict.fromkeys((*STANDARD, *targets)))
+    wanted = tuple({target.key: target for target in (*STANDARD, *targets)}.values())
     score = _online if problem.demand.job is None else _offline
     parts = [score(problem, table, rows.take(part), wanted) for part in blocks(len(rows))]
     names = ("capacity", "utilization", "wait", "slots", "output", "run")
     none = np.zeros(0)
     joined = {n: np.concatenate([none, *(getattr(part, n) for part in parts)]) for n in names}
     latency = {
-        key: np.concatenate([none, *(part.latency[key] for part in parts)]) for key in wanted
+        target.key: np.concatenate([none, *(part.latency[target.key] for part in parts)])
+        for target in wanted
     }
     return Performance(latency, **joined)
 
@@ -75,8 +80,14 @@ def _online(
     state: OpenLoop = steady_state(c, problem.parameters, w, rate, routing=demand.routing)
     return Performance(
         latency={
-            (metric, share): percentile(state, w, metric, share / 100) / MILLI  # type: ignore[arg-type]
-            for metric, share in wanted
+            target.key: percentile(
+                state,
+                demand.seen_by(target.kind),
+                target.metric,  # type: ignore[arg-type]
+                target.percentile / 100,
+            )
+            / MILLI
+            for target in wanted
         },
         capacity=state.capacity * w.output_mean,
         utilization=state.utilization,
@@ -96,7 +107,7 @@ def _offline(
     job = problem.demand.job
     assert job is not None
     return Performance(
-        latency=dict.fromkeys(wanted, nothing),
+        latency=dict.fromkeys((target.key for target in wanted), nothing),
         capacity=batch.output_rate,
         utilization=batch.run / job.deadline,
         wait=nothing,
@@ -179,12 +190,8 @@ def _columns(
     per_instance = np.array([h.gpus for h in problem.tables.hardware])[entries.hardware]
     gpus = instances * per_instance
     power = gpus * found.table.candidates.chip.power[rows.shape]
-    standard = {f"{m}_p{share}_ms": _numbers(perf.latency[m, share][at]) for m, share in STANDARD}
-    further = {
-        f"{m}_p{share}_ms": _numbers(values[at])
-        for (m, share), values in perf.latency.items()
-        if (m, share) not in STANDARD
-    }
+    latency = {key: _numbers(values[at]) for key, values in perf.latency.items()}
+    standard = {target.key: latency.pop(target.key) for target in STANDARD}
     return Rows(
         engine=tuple(made.engines[i] for i in shapes.stack),
         generation=tuple(problem.tables.stacks[i].generation.id for i in shapes.stack),
@@ -203,7 +210,7 @@ def _columns(
         instances=_counts(instances),
         gpus=_counts(gpus),
         **standard,
-        further_ms=further,
+        further_ms=latency,
         output_tokens_per_s=_finite(perf.output[at]),
         capacity_tokens_per_s=_finite(perf.capacity[at]),
         utilization=_finite(perf.utilization[at]),

@@ -44,6 +44,7 @@ class Demand:
 
     Attributes:
         workload: Lengths and arrivals.
+        parts: The same as each kind of request sees it; empty = there is one kind.
         rate: Requests per second that is sized for; offline: the mean rate of the deadline.
         longest: Tokens of the longest sequence that must fit in memory.
         headroom: Largest utilization.
@@ -57,6 +58,11 @@ class Demand:
     headroom: float
     routing: str = "least_loaded"
     job: Job | None = None
+    parts: tuple[Workload, ...] = ()
+
+    def seen_by(self, kind: int) -> Workload:
+        """Return the workload as a kind of request sees it; below 0 = all requests together."""
+        return self.parts[kind] if kind >= 0 else self.workload
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from itertools import product
 import numpy as np
 
 from planner.candidates.choices import Tables
-from planner.candidates.demand import both_quantile, lengths_of, sized_rate, slo_workload
+from planner.candidates.demand import context_quantile, sized_rate, slo_mixture, targets
 from planner.candidates.efficiency import Stack, global_parameters
 from planner.candidates.figures import parameter_counts
 from planner.candidates.hardware import HardwareClass, hardware_class
@@ -109,7 +109,7 @@ def quality_case(slo: Slo, catalog: Catalog, architecture: Architecture) -> Qual
     return QualityCase(
         total_parameters=parameter_counts(architecture).total,
         task=slo.task,
-        context_tokens=both_quantile(*lengths_of(slo), 0.95),
+        context_tokens=context_quantile(slo, 0.95),
         native_format=architecture.native_format,
         measured={_format_key(catalog, k): v for k, v in slo.quality.measured.items()},
         allow=tuple(_format_key(catalog, key) for key in slo.quality.allow),
@@ -126,10 +126,11 @@ def reach_of(slo: Slo, slack: float) -> Reach:
     if not np.isfinite(slack):
         return Reach()
     limits = {"ttft": np.inf, "tpot": np.inf}
-    for metric, percentile, limit_ms in slo.targets.items():
-        # A target on a higher percentile bounds the p95 too; one on a lower does not.
-        if metric in limits and percentile >= 95:
-            limits[metric] = min(limits[metric], limit_ms * MILLI * slack)
+    for target in targets(slo):
+        # A target on a higher percentile bounds the p95 too; one on a lower does not, nor does
+        # one of a single kind of request.
+        if target.metric in limits and target.percentile >= 95 and target.kind < 0:
+            limits[target.metric] = min(limits[target.metric], target.limit * MILLI * slack)
     offline, loss = slo.traffic.offline, slo.quality.max_loss_percent
     return Reach(
         ttft=limits["ttft"],
@@ -152,7 +153,7 @@ def _longest(slo: Slo, architecture: Architecture) -> tuple[float, tuple[str, ..
         raise InputError("slo.yaml", [Fault("", "traffic.max_context_tokens", message)])
     if asked is not None:
         return float(asked), ()
-    longest = both_quantile(*lengths_of(slo), 0.99)
+    longest = context_quantile(slo, 0.99)
     if longest > most:
         note = f"Requests longer than the model's {most} tokens (the p99 is {longest:.0f}) are cut."
         return float(most), (note,)
@@ -299,8 +300,10 @@ def _demand(slo: Slo, longest: float) -> Demand:
     job = None
     if offline is not None:
         job = Job(offline.requests, offline.deadline_hours * SECONDS_PER_HOUR)
+    mixed = slo_mixture(slo)
     return Demand(
-        workload=slo_workload(slo),
+        workload=mixed.whole,
+        parts=mixed.parts,
         rate=sized_rate(slo),
         longest=longest,
         headroom=slo.headroom,

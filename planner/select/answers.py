@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from planner.candidates.demand import mean_lengths, metric_of, targets
 from planner.cost import Bill, Quotes, amounts, cheapest
 from planner.model.arrays import Floats, Indices
 from planner.spec.record import ClassArchive, Margin
@@ -119,7 +120,7 @@ def _joined(columns: Sequence[Sequence[float | None]], missing: float) -> Floats
 
 
 def _factors(margins: Sequence[Margin], key: str) -> Floats:
-    name = MARGIN_OF[key.split("_", maxsplit=1)[0]]
+    name = MARGIN_OF[metric_of(key)]
     return np.array([getattr(m, name) for m in margins], dtype=float)
 
 
@@ -182,8 +183,8 @@ def priced(
 def _money(found: Answers, bill: Bill, slo: Slo) -> dict[str, Floats]:
     columns = found.columns
     output = columns["output_tokens_per_s"]
-    prompt, answer = slo.traffic.prompt_tokens, slo.traffic.output_tokens
-    both = 1.0 + (prompt.mean / answer.mean if prompt and answer else 0.0)
+    prompt, answer = mean_lengths(slo)
+    both = 1.0 + prompt / answer
     rate, mean = slo.traffic.rate_per_s, slo.traffic.average_rate_per_s
     share = mean / rate if rate and mean else 1.0
     paid = amounts(
@@ -196,10 +197,7 @@ def _money(found: Answers, bill: Bill, slo: Slo) -> dict[str, Floats]:
 
 
 def _uses(found: Answers, bill: Bill, slo: Slo) -> dict[str, Floats]:
-    uses = {
-        f"{metric}_p{share}_ms": found.upper[f"{metric}_p{share}_ms"] / limit
-        for metric, share, limit in slo.targets.items()
-    }
+    uses = {target.key: found.upper[target.key] / target.limit for target in targets(slo)}
     quality, purchase, offline = slo.quality, slo.purchase, slo.traffic.offline
     if offline is not None:
         uses["deadline_hours"] = found.columns["run_hours"] / offline.deadline_hours

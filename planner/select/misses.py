@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from planner.candidates.demand import sized_rate, slo_workload
+from planner.candidates.demand import sized_rate, slo_mixture, targets
 from planner.cost import instances_needed
 from planner.model.arrays import Candidates, Floats, Indices
 from planner.model.queueing import percentile, steady_state
@@ -77,7 +77,7 @@ def miss(scene: Scene, slo: Slo, every: Priced, row: int, option: Option) -> Mis
 
 
 def _limit(slo: Slo, name: str) -> float:
-    limits = {f"{m}_p{share}_ms": limit for m, share, limit in slo.targets.items()}
+    limits = {target.key: target.limit for target in targets(slo)}
     limits["headroom"] = slo.headroom
     limits["max_loss_percent"] = slo.quality.max_loss_percent or 0.0
     limits["budget_usd_per_hour"] = slo.purchase.budget_usd_per_hour or 0.0
@@ -111,9 +111,11 @@ def _broken(slo: Slo, case: Case, name: str) -> str:
     if name in WORDS:
         title, unit, _ = WORDS[name]
         return f"{title} {_text(value)} {unit}".rstrip() + f", limit {_text(limit)}"
-    metric, percentile_name, _ = name.split("_")
+    of, _, plain = name.rpartition(".")
+    metric, percentile_name, _ = plain.split("_")
     shown = f"{_text(value)} ms" if np.isfinite(value) else "without bound"
-    return f"{metric.upper()} {percentile_name} {shown}, target {_text(limit)}"
+    who = f"{of}: " if of else ""
+    return f"{who}{metric.upper()} {percentile_name} {shown}, target {_text(limit)}"
 
 
 def _would_do(scene: Scene, slo: Slo, case: Case, broken: list[str]) -> Iterator[str]:
@@ -149,12 +151,13 @@ def _above(value: float) -> str:
 
 def _hold(scene: Scene, slo: Slo, case: Case, c: Candidates, rate: Floats) -> Floats:
     """Return the largest share of a latency target or of the headroom that is used, (n,)."""
-    w = slo_workload(slo)
-    state = steady_state(c, scene.parameters, w, rate, routing=slo.routing)
+    mixed = slo_mixture(slo)
+    state = steady_state(c, scene.parameters, mixed.whole, rate, routing=slo.routing)
     worst = state.utilization / slo.headroom
-    for metric, share, limit in slo.targets.items():
-        value = percentile(state, w, metric, share / 100) / MILLI  # type: ignore[arg-type]
-        worst = np.maximum(worst, value * case.factors[f"{metric}_p{share}_ms"] / limit)
+    for target in targets(slo):
+        w, share = mixed.parts[max(target.kind, 0)], target.percentile / 100
+        value = percentile(state, w, target.metric, share) / MILLI  # type: ignore[arg-type]
+        worst = np.maximum(worst, value * case.factors[target.key] / target.limit)
     return worst
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from planner.candidates.demand import lengths_of, sized_rate, slo_workload
+from planner.candidates.demand import mean_lengths, sized_rate, slo_workload, targets
 from planner.candidates.quality import QualityCase, quality_loss
 from planner.cost import Quotes
 from planner.model.arrays import Candidates, Floats, Indices
@@ -133,12 +133,12 @@ def _figures(scene: Scene, slo: Slo, c: Candidates) -> _Figures:
 
 
 def _load(slo: Slo, count: int) -> Load:
-    prompt, output = lengths_of(slo)
+    prompt, output = mean_lengths(slo)
     offline = slo.traffic.offline
     one = np.ones(count)
     return Load(
-        prompt=prompt.mean * one,
-        output=output.mean * one,
+        prompt=prompt * one,
+        output=output * one,
         identical=0 * one,
         prefix_hit=slo.traffic.prefix_hit_rate * one,
         concurrency=np.inf * one,
@@ -249,10 +249,10 @@ def _latency(r: _Row, metric: str) -> Latency | None:
 def _targets(slo: Slo, r: _Row) -> tuple[TargetResult, ...]:
     found = r.answer.answers
     results = []
-    for metric, share, limit in slo.targets.items():
-        key = f"{metric}_p{share}_ms"
-        value, upper = float(found.latency[key][r.row]), float(found.upper[key][r.row])
-        results.append(_target(key, limit, value, upper))
+    for target in targets(slo):
+        value = float(found.latency[target.key][r.row])
+        upper = float(found.upper[target.key][r.row])
+        results.append(_target(target.key, target.limit, value, upper))
     if slo.traffic.offline is not None:
         hours = r.column("run_hours")
         results.append(_target("deadline_hours", slo.traffic.offline.deadline_hours, hours, hours))

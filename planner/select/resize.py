@@ -9,9 +9,17 @@ from math import ceil
 
 import numpy as np
 
-from planner.candidates.demand import sized_rate, slo_workload
+from planner.candidates.demand import (
+    EVERY,
+    Target,
+    metric_of,
+    sized_rate,
+    slo_mixture,
+    targets,
+)
 from planner.cost import Quotes, cheapest, instances_needed
 from planner.model.arrays import Candidates, Floats
+from planner.model.mixture import Mixture
 from planner.model.queueing import OpenLoop, percentile, steady_state
 from planner.model.workload import Workload
 from planner.pareto import rounded
@@ -56,9 +64,14 @@ class Desk:
     seed: int = 0
 
     @cached_property
-    def workload(self) -> Workload:
+    def mixture(self) -> Mixture:
         """Statistics of the load."""
-        return slo_workload(self.slo)
+        return slo_mixture(self.slo)
+
+    @property
+    def workload(self) -> Workload:
+        """Statistics of all requests together."""
+        return self.mixture.whole
 
     @cached_property
     def requests(self) -> Requests:
@@ -103,9 +116,9 @@ class Sized:
         """Percentiles that are recorded or limited."""
         generation = self.archive.rows.generation[self.row]
         margin = next(m for m in self.archive.margins if m.generation == generation)
-        limits = {f"{m}_p{share}_ms": limit for m, share, limit in self.desk.slo.targets.items()}
+        limits = {target.key: target for target in targets(self.desk.slo)}
         return tuple(
-            _wanted(key, limits.get(key), getattr(margin, MARGIN_OF[key.split("_", 1)[0]]))
+            _wanted(key, limits.get(key), getattr(margin, MARGIN_OF[metric_of(key)]))
             for key in dict.fromkeys((*STANDARD, *limits))
         )
 
@@ -179,10 +192,11 @@ class Sized:
         return observe(fleet, desk.requests, self.wanted, in_flight, probe=True)
 
 
-def _wanted(key: str, limit_ms: float | None, margin: float) -> Wanted:
-    metric, share, _ = key.split("_")
-    limit = np.inf if limit_ms is None else in_seconds(limit_ms, margin)
-    return Wanted(key, metric, int(share[1:]) / 100, limit)  # type: ignore[arg-type]
+def _wanted(key: str, target: Target | None, margin: float) -> Wanted:
+    metric, share, _ = key.rpartition(".")[-1].split("_")
+    limit = np.inf if target is None else in_seconds(target.limit, margin)
+    kind = EVERY if target is None else target.kind
+    return Wanted(key, metric, int(share[1:]) / 100, limit, kind)  # type: ignore[arg-type]
 
 
 def fewest(levels: Sequence[int], start: int, holds: Callable[[int], bool], *, down: bool) -> int:
@@ -310,7 +324,9 @@ def _finite(value: float) -> float | None:
 
 def _formula(sized: Sized, replicas: int, want: Wanted) -> float:
     state = sized.state(replicas)
-    found = percentile(state, sized.desk.workload, want.metric, want.share)
+    mixed = sized.desk.mixture
+    seen_by = mixed.whole if want.kind == EVERY else mixed.parts[want.kind]
+    found = percentile(state, seen_by, want.metric, want.share)
     return float(found[0]) / MILLI
 
 

@@ -8,8 +8,8 @@ from math import ceil, inf, sqrt
 
 import numpy as np
 
-from planner.candidates.demand import lengths_of, sized_rate
-from planner.model.arrays import Floats
+from planner.candidates.demand import EVERY, kinds, sized_rate
+from planner.model.arrays import Floats, Indices
 from planner.simulate import Arrivals, Deployment, Run, random_arrivals, simulate
 from planner.simulate.run import Metric
 from planner.spec.slo import Slo
@@ -39,12 +39,14 @@ class Wanted:
         metric: ttft, tpot, e2e or itl.
         share: Share of the requests within it.
         limit: Longest value allowed, margin for the model's error taken off [s]; infinity = none.
+        kind: Number of the kind of request that it is about; EVERY = all together.
     """
 
     key: str
     metric: Metric
     share: float
     limit: float = inf
+    kind: int = EVERY
 
 
 @dataclass(frozen=True)
@@ -74,6 +76,20 @@ class Observation:
     replicas: int
 
 
+@dataclass(frozen=True)
+class Drawn:
+    """Requests of one seed, and the kind of each."""
+
+    arrivals: Arrivals
+    kind: Indices
+
+    def first(self, count: int, rate: float) -> Drawn:
+        """Return the first `count` requests, drawn at 1/s, at another rate [1/s]."""
+        a = self.arrivals
+        timed = Arrivals(a.time[:count] / rate, a.prompt[:count], a.output[:count])
+        return Drawn(timed, self.kind[:count])
+
+
 @dataclass
 class Requests:
     """The requests that slo.yaml describes, drawn once for each seed.
@@ -83,34 +99,43 @@ class Requests:
 
     slo: Slo
     seed: int = 0
-    _drawn: dict[int, Arrivals] = field(default_factory=dict)
+    _drawn: dict[int, Drawn] = field(default_factory=dict)
 
     @property
     def seeds(self) -> tuple[int, ...]:
         """Seeds of the runs, from that of the plan."""
         return tuple(SEEDS * self.seed + number for number in range(SEEDS))
 
-    def draw(self, seed: int, count: int) -> Arrivals:
-        """Return the first `count` requests of a seed at one request per second."""
+    def draw(self, seed: int, count: int, rate: float = 1.0) -> Drawn:
+        """Return the first `count` requests of a seed at a rate [requests/s]."""
         known = self._drawn.get(seed)
-        if known is None or len(known) < count:
+        if known is None or len(known.kind) < count:
             known = self._fresh(seed, max(count, 2 * MEASURED))
             self._drawn[seed] = known
-        return Arrivals(known.time[:count], known.prompt[:count], known.output[:count])
+        return known.first(count, rate)
 
-    def _fresh(self, seed: int, count: int) -> Arrivals:
-        traffic = self.slo.traffic
-        prompt, output = lengths_of(self.slo)
-        drawn = random_arrivals(
-            1.0,
-            count,
-            prompt.quantile,
-            output.quantile,
-            burstiness=traffic.burstiness,
-            seed=seed,
-        )
+    def _fresh(self, seed: int, count: int) -> Drawn:
+        traffic, every = self.slo.traffic, kinds(self.slo)
+        alone = [
+            random_arrivals(
+                1.0,
+                count,
+                kind.prompt.quantile,
+                kind.output.quantile,
+                burstiness=traffic.burstiness,
+                seed=seed,
+            )
+            for kind in every
+        ]
+        bounds = np.cumsum([kind.share for kind in every])
+        which = np.random.default_rng([seed, 2]).random(count) * bounds[-1]
+        kind = np.minimum(np.searchsorted(bounds, which), len(every) - 1)
+        row = np.arange(count)
+        prompt = np.stack([one.prompt for one in alone])[kind, row]
+        output = np.stack([one.output for one in alone])[kind, row]
+        drawn = Arrivals(alone[0].time, prompt, output)
         longest = traffic.max_context_tokens
-        return drawn if longest is None else cut(drawn, longest)
+        return Drawn(drawn if longest is None else cut(drawn, longest), kind)
 
 
 def cut(arrivals: Arrivals, longest: int) -> Arrivals:
@@ -149,12 +174,14 @@ def observe(
     rate = sized_rate(requests.slo) * part
     count, warm_up, cool_down = _length(in_flight * part, max(w.share for w in wanted))
     runs: list[Run] = []
+    whose: list[Indices] = []
     seen: dict[str, Seen] = {}
     for seed in requests.seeds:
-        drawn = requests.draw(seed, count)
-        timed = Arrivals(drawn.time / rate, drawn.prompt, drawn.output)
-        runs.append(simulate(small, timed, seed=seed, warm_up=warm_up, cool_down=cool_down))
-        seen = {want.key: percentile(runs, want.metric, want.share) for want in wanted}
+        drawn = requests.draw(seed, count, rate)
+        done = simulate(small, drawn.arrivals, seed=seed, warm_up=warm_up, cool_down=cool_down)
+        runs.append(done)
+        whose.append(drawn.kind)
+        seen = {want.key: of_kind(runs, whose, want) for want in wanted}
         if probe and any(seen[want.key].value > want.limit for want in wanted):
             break
     return Observation(
@@ -173,6 +200,16 @@ def _length(in_flight: float, share: float) -> tuple[int, float, float]:
     warm, cool = WARM_UP * in_flight, COOL_DOWN * in_flight
     total = min(measured + warm + cool, MOST_REQUESTS)
     return ceil(total), min(warm / total, 0.5), min(cool / total, 0.2)
+
+
+def of_kind(runs: Sequence[Run], whose: Sequence[Indices], want: Wanted) -> Seen:
+    """Return a percentile of one kind of request; ITL is the same for all."""
+    if want.kind != EVERY and want.metric != "itl":
+        runs = [
+            replace(run, measured=run.measured & (kind == want.kind))
+            for run, kind in zip(runs, whose, strict=True)
+        ]
+    return percentile(runs, want.metric, want.share)
 
 
 def percentile(runs: Sequence[Run], metric: Metric, share: float) -> Seen:

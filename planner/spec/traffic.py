@@ -36,7 +36,8 @@ class TrafficClass(Spec):
         name: For reports.
         share: Share of the requests; the shares of all classes add up to 1.
         prompt_tokens, output_tokens: Lengths [tokens].
-        slo: Targets of this class; empty = those of the whole file.
+        slo: Targets of this class; empty = those of the whole file. The confidence is always that
+            of the whole file.
     """
 
     name: Text
@@ -116,6 +117,9 @@ class Traffic(Spec):
         if self.load_profile is not None and not any(self.load_profile):
             yield "load_profile", "every hour is 0; give the load of each hour"
         shares = sum(kind.share for kind in self.classes or ())
+        names = [kind.name for kind in self.classes or ()]
+        for name in sorted({name for name in names if names.count(name) > 1}):
+            yield "classes", f"two are named '{name}'; name each differently"
         if self.classes is not None and abs(shares - 1) > 1e-3:
             yield "classes", f"the shares add up to {shares:g}; make them 1"
 

@@ -1,0 +1,170 @@
+"""Plans for traffic as it is: daily cycles, several kinds of requests, traces, spares."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from planner.candidates.demand import context_quantile, kinds, mean_lengths, targets
+from planner.commands.plan import plan
+from planner.report import FORMATS
+from planner.select.verification import Requests, Wanted, of_kind
+from planner.spec.slo import Slo
+
+BASE = {
+    "model": "meta-llama/Llama-3.1-8B-Instruct",
+    "traffic": {
+        "rate_per_s": 20.0,
+        "prompt_tokens": {"p50": 500, "p95": 1500},
+        "output_tokens": {"p50": 150, "p95": 400},
+    },
+    "slo": {"ttft_p95_ms": 600, "tpot_p95_ms": 30, "confidence": 0.5},
+    "purchase": {"accelerators": ("l40s", "h100-sxm"), "allow_unvalidated": True},
+}
+CLASSES = (
+    {
+        "name": "chat",
+        "share": 0.8,
+        "prompt_tokens": {"p50": 400, "p95": 1200},
+        "output_tokens": {"p50": 150, "p95": 400},
+        "slo": {"ttft_p95_ms": 500, "tpot_p95_ms": 30},
+    },
+    {
+        "name": "summarization",
+        "share": 0.2,
+        "prompt_tokens": {"p50": 6000, "p95": 9000},
+        "output_tokens": {"p50": 200, "p95": 300},
+        "slo": {"ttft_p95_ms": 3000},
+    },
+)
+
+
+def an_slo(traffic: dict, **rest) -> Slo:
+    return Slo.model_validate({**BASE, "traffic": {**BASE["traffic"], **traffic}, **rest})
+
+
+def mixed_slo(**rest) -> Slo:
+    traffic = {"rate_per_s": 10.0, "classes": CLASSES}
+    return Slo.model_validate({**BASE, "traffic": traffic, **rest})
+
+
+def test_each_class_has_its_own_targets_and_those_of_the_file_where_it_has_none():
+    slo = Slo.model_validate(
+        {
+            **BASE,
+            "traffic": {
+                "rate_per_s": 1.0,
+                "classes": (CLASSES[0], {k: v for k, v in CLASSES[1].items() if k != "slo"}),
+            },
+        }
+    )
+    got = {target.key: target.limit for target in targets(slo)}
+    assert got == {
+        "chat.ttft_p95_ms": 500,
+        "chat.tpot_p95_ms": 30,
+        "summarization.ttft_p95_ms": 600,
+        "summarization.tpot_p95_ms": 30,
+    }
+
+
+def test_means_and_contexts_are_those_of_all_classes_together():
+    slo, random = mixed_slo(), np.random.default_rng(1)
+    which = random.random(200_000) < 0.8
+    ranks = random.random((2, len(which)))
+    chat, summary = kinds(slo)
+
+    def drawn(lengths, rank):
+        # Log-normal by hand.
+        return lengths.median * np.exp(lengths.sigma * _normal(rank))
+
+    prompt = np.where(which, drawn(chat.prompt, ranks[0]), drawn(summary.prompt, ranks[0]))
+    output = np.where(which, drawn(chat.output, ranks[1]), drawn(summary.output, ranks[1]))
+    assert mean_lengths(slo) == pytest.approx((prompt.mean(), output.mean()), rel=0.01)
+    for share in (0.5, 0.95):
+        expected = np.quantile(prompt + output, share)
+        assert context_quantile(slo, share) == pytest.approx(expected, rel=0.02)
+
+
+def _normal(rank):
+    from statistics import NormalDist
+
+    return np.vectorize(NormalDist().inv_cdf)(rank)
+
+
+def test_a_plan_for_two_classes_meets_the_targets_of_both():
+    record = plan(mixed_slo(), space="quick")
+    assert record.picks
+    by_id = {option.id: option for option in record.options}
+    for check in record.verification:
+        keys = {entry.key for entry in check.latencies}
+        assert {"chat.ttft_p95_ms", "summarization.ttft_p95_ms"} <= keys
+    cheapest = by_id[record.picks["cheapest"]]
+    assert {target.key for target in cheapest.targets} == {
+        "chat.ttft_p95_ms",
+        "chat.tpot_p95_ms",
+        "summarization.ttft_p95_ms",
+    }
+    assert all(target.holds for target in cheapest.targets)
+    text = FORMATS["table"](record, width=120)
+    assert "summarization, 20 %" in text
+
+
+def test_a_tighter_target_of_one_class_alone_costs_no_less():
+    slow = plan(mixed_slo(), space="quick", verify=False)
+    tight = ({**CLASSES[0], "slo": {"ttft_p95_ms": 150, "tpot_p95_ms": 12}}, CLASSES[1])
+    traffic = {"rate_per_s": 10.0, "classes": tight}
+    quick = plan(Slo.model_validate({**BASE, "traffic": traffic}), space="quick", verify=False)
+    assert cost(quick) > cost(slow)
+
+
+def cost(record):
+    by_id = {option.id: option for option in record.options}
+    return by_id[record.picks["cheapest"]].money.usd_per_mtok_output
+
+
+def test_drawn_requests_keep_the_shares_and_lengths_of_their_class():
+    drawn = Requests(mixed_slo(), seed=4).draw(8, 20_000)
+    assert np.mean(drawn.kind == 0) == pytest.approx(0.8, abs=0.01)
+    for number, (prompt, output) in enumerate(((400, 150), (6000, 200))):
+        mine = drawn.kind == number
+        assert np.median(drawn.arrivals.prompt[mine]) == pytest.approx(prompt, rel=0.05)
+        assert np.median(drawn.arrivals.output[mine]) == pytest.approx(output, rel=0.05)
+
+
+def test_a_percentile_of_one_class_leaves_the_others_out():
+    from tests.select.test_verification import a_run
+
+    run = a_run(np.where(np.arange(1000) % 2 == 0, 1.0, 9.0))
+    kind = np.arange(1000) % 2
+    seen = of_kind([run], [kind], Wanted("a.ttft_p95_ms", "ttft", 0.95, kind=0))
+    assert (seen.value, seen.upper) == (1.0, 1.0)
+    assert of_kind([run], [kind], Wanted("ttft_p95_ms", "ttft", 0.95)).value == 9.0
+
+
+def test_two_classes_of_one_name_are_refused():
+    traffic = {"rate_per_s": 1.0, "classes": ({**CLASSES[0], "share": 0.5},) * 2}
+    with pytest.raises(ValueError, match="two are named 'chat'"):
+        Slo.model_validate({**BASE, "traffic": traffic})
+
+
+def test_a_load_profile_is_sized_for_its_peak_and_paid_for_by_its_mean():
+    # 12 hours at the peak, 12 at half of it: the mean is 3/4.
+    profile = (1.0,) * 12 + (0.5,) * 12
+    flat = plan(an_slo({}), space="quick", verify=False)
+    daily = plan(an_slo({"load_profile": profile}), space="quick", verify=False)
+    assert daily.picks["cheapest"] == flat.picks["cheapest"]
+    assert cost(daily) == pytest.approx(cost(flat) / 0.75, rel=1e-5)
+
+
+def test_spare_replicas_are_bought_beside_those_that_hold_the_targets():
+    slo = an_slo({}, purchase={**BASE["purchase"], "spare_replicas": 1})
+    record = plan(slo, space="quick")
+    by_id = {option.id: option for option in record.options}
+    for check in record.verification:
+        if check.option not in by_id:
+            continue
+        option = by_id[check.option]
+        assert option.spare_replicas == 1
+        # What was simulated is the fleet with its spare down.
+        assert check.trials[-1].replicas == option.replicas or check.holds
+        assert option.gpus >= (option.replicas + 1) * option.gpus_per_replica
