@@ -53,9 +53,12 @@ def verify(
 
 def _planned(record: PlanRecord, option: Option, share: float) -> Planned:
     traffic = asked_slo(record).traffic
-    prompts, outputs = traffic.prompt_tokens, traffic.output_tokens
+    kinds = [(kind.share, kind.prompt_tokens, kind.output_tokens) for kind in traffic.classes or ()]
+    if traffic.prompt_tokens is not None and traffic.output_tokens is not None:
+        kinds.append((1.0, traffic.prompt_tokens, traffic.output_tokens))
+    total = sum(part for part, _, _ in kinds)
     return Planned(
         rate_per_s=option.rate_per_s * share,
-        prompt_tokens=prompts.mean if prompts is not None else None,
-        output_tokens=outputs.mean if outputs is not None else None,
+        prompt_tokens=sum(part * p.mean for part, p, _ in kinds) / total if kinds else None,
+        output_tokens=sum(part * o.mean for part, _, o in kinds) / total if kinds else None,
     )

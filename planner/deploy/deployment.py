@@ -7,7 +7,6 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from planner.candidates.demand import both_quantile, lengths_of
 from planner.catalog import Catalog, version_numbers
 from planner.errors import Fault, InputError
 from planner.spec.architecture import Architecture, MoeFfn
@@ -242,13 +241,21 @@ def _has_experts(architecture: Architecture | None, option: Option) -> bool:
 
 
 def _context(slo: Slo, architecture: Architecture | None) -> int | None:
-    """Return the longest prompt + output to accept: as asked, else the p99 of both together."""
+    """Return the longest prompt + output to accept.
+
+    As asked; else the p99 of the prompt and that of the output, of the longest class.
+    """
     traffic = slo.traffic
     if traffic.max_context_tokens is not None:
         return traffic.max_context_tokens
-    if traffic.trace is not None:
+    pairs = [(kind.prompt_tokens, kind.output_tokens) for kind in traffic.classes or ()]
+    if traffic.prompt_tokens is not None and traffic.output_tokens is not None:
+        pairs.append((traffic.prompt_tokens, traffic.output_tokens))
+    if not pairs:
         return None
-    longest = math.ceil(both_quantile(*lengths_of(slo), 0.99))
+    longest = math.ceil(
+        max(prompt.quantile(0.99) + output.quantile(0.99) for prompt, output in pairs)
+    )
     return longest if architecture is None else min(longest, architecture.max_context_tokens)
 
 

@@ -25,7 +25,7 @@ class Planned:
 
     Attributes:
         rate_per_s: On what was measured: all replicas, or some of them.
-        prompt_tokens, output_tokens: Mean lengths; None = a trace or classes.
+        prompt_tokens, output_tokens: Mean lengths; None = those of a trace.
     """
 
     rate_per_s: float

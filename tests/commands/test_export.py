@@ -45,7 +45,7 @@ def test_a_model_beside_the_plan_is_read(tmp_path):
     traffic = {"max_context_tokens": None}
     plan = stored(tmp_path / "plan.json", record(model="config.json", traffic=traffic))
     made = export(plan, "cheapest", "vllm", checkpoint="org/model")
-    # p99 of both lengths together: above either p95, below the model's own limit.
+    # p99 of prompt and output: above either p95, below the model's own limit.
     (line,) = [line for line in next(iter(made.files.values())).splitlines() if "max-model" in line]
     assert 3200 < int(line.split()[1]) < 8192
 

@@ -131,3 +131,23 @@ def test_the_lengths_of_the_plan_are_what_the_run_is_compared_with(plan, tmp_pat
     (checked,) = verify(plan, [path])
     assert {check.verdict for check in checked.checks} == {"not comparable"}
     assert "prompts" in checked.checks[0].reason
+
+
+def test_a_run_against_classes_is_held_to_their_mean_lengths(tmp_path):
+    classes = [
+        {"name": "chat", "share": 0.75, "prompt_tokens": 800.0, "output_tokens": 200.0},
+        {"name": "rag", "share": 0.25, "prompt_tokens": 4000.0, "output_tokens": 600.0},
+    ]
+    for kind in classes:
+        for key in ("prompt_tokens", "output_tokens"):
+            kind[key] = {"p50": kind[key], "p95": kind[key]}
+    traffic = {"classes": classes, "prompt_tokens": None, "output_tokens": None}
+    plan = stored(tmp_path / "classes.json", record(targets=TARGETS, traffic=traffic))
+    path = tmp_path / "run.json"
+    path.write_text(WRITERS["vllm-bench"][1](Run(ttft={}, tpot={95: 22.0}, tpot_mean=18.0)))
+    (checked,) = verify(plan, [path])
+    # 0.75 x 800 + 0.25 x 4000 and 0.75 x 200 + 0.25 x 600.
+    assert checked.planned.prompt_tokens == pytest.approx(1600)
+    assert checked.planned.output_tokens == pytest.approx(300)
+    with pytest.raises(InputError, match="a trace or classes; replay those"):
+        export(plan, "cheapest", "guidellm")

@@ -49,6 +49,24 @@ def test_every_kubernetes_object_fits_its_schema(shape, exported):
     assert {"Service"} < {thing["kind"] for thing in found}
 
 
+@each_shape
+def test_kubernetes_own_schemas_take_every_object(shape, exported):
+    checker = pytest.importorskip(
+        "kubernetes_validate", reason="optional job: pip install kubernetes-validate"
+    )
+    for thing in objects(exported("kubernetes", **SHAPES[shape])):
+        if thing["kind"] != "LeaderWorkerSet":
+            checker.validate(thing, checker.latest_version(), strict=True)
+            continue
+        # Its pods are Kubernetes' own; the set around them is checked above.
+        metadata, spec = thing["metadata"], thing["spec"]["leaderWorkerTemplate"]
+        for part in ("leaderTemplate", "workerTemplate"):
+            selector = {"matchLabels": spec[part]["metadata"]["labels"]}
+            pods = {"selector": selector, "template": spec[part]}
+            wrapped = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": metadata}
+            checker.validate(wrapped | {"spec": pods}, checker.latest_version(), strict=True)
+
+
 def test_the_schema_refuses_what_kubernetes_would(exported):
     thing = by_kind(exported("kubernetes"))["Deployment"]
     thing["spec"]["template"]["spec"]["containers"][0]["imagee"] = "x"
