@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Protocol
 
-from planner.report import csv_text, json_text, table, xlsx
+from planner.report import csv_text, html, json_text, table, xlsx
 from planner.report.pack import Pack
 from planner.spec.record import PlanRecord
 
@@ -31,6 +31,7 @@ def _csv(pack: Pack) -> bytes:
 
 FILES: Mapping[str, Callable[[Pack], bytes]] = {
     ".xlsx": xlsx.render,
+    ".html": html.render,
     ".csv": _csv,
 }
 """Suffix of a report file -> what writes it."""

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 from planner.report import words
 from planner.report.pack import Pack
+from planner.report.statements import statements
 from planner.report.xlsx_book import Book, Formula, Value, cell
 from planner.report.xlsx_options import COLUMNS, INDEX, Places
 from planner.spec.record import Option, PlanRecord
@@ -152,35 +153,3 @@ def assumptions_sheet(book: Book, pack: Pack) -> None:
             book.put("Assumptions", (row, column), text)
     sheet.freeze_panes(1, 0)
     sheet.repeat_rows(0)
-
-
-def statements(pack: Pack) -> Iterator[tuple[str, str, str]]:
-    """Yield (subject, what, statement) of everything that the plan rests on."""
-    record = pack.record
-    for text in record.assumptions:
-        yield "assumption", "", text
-    inputs = record.inputs
-    yield "inputs", "catalog", f"SHA-256 {inputs.catalog_digest}"
-    yield "inputs", "prices judged by", inputs.as_of
-    yield "inputs", "seed, planner version", f"{inputs.seed}, {record.planner_version}"
-    yield "search", "", words.found(record)
-    yield "money", "month and year", "730 and 8,760 hours, paid for in full, whole instances"
-    confidence = inputs.slo.get("slo", {}).get("confidence", 0.8)
-    listed = {(option.hardware, option.generation) for option in pack.listed()}
-    for archive in record.archive:
-        hardware = archive.hardware
-        for margin in archive.margins:
-            if (hardware.id, margin.generation) in listed:
-                factors = f"TTFT x {margin.ttft:.3g}, TPOT x {margin.tpot:.3g}"
-                yield (
-                    "speed",
-                    f"{margin.generation} on {hardware.name}",
-                    f"{words.EVIDENCE_WORDS[margin.evidence]}; margins at {confidence:.0%}"
-                    f" confidence: {factors}, E2E x {margin.e2e:.3g}",
-                )
-        for figure in hardware.assumed:
-            if any(option.hardware == hardware.id for option in pack.listed()):
-                yield "hardware", hardware.name, f"{figure} is assumed, not measured or published"
-    seen = {(o.weights, o.kv, o.quality.basis, o.quality.grade) for o in pack.listed()}
-    for weights, kv, basis, grade in sorted(seen):
-        yield "quality", f"{weights} weights, {kv} KV cache", f"{grade}: {basis}"

@@ -1,0 +1,176 @@
+"""What the page shows, as plain data: numbers for the charts, texts for the rest."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from planner.report import words
+from planner.report.pack import Pack
+from planner.report.statements import firm_words, statements
+from planner.select.firmness import Effect, Firmness
+from planner.spec.record import Option
+from planner.units import HOURS_PER_MONTH, HOURS_PER_YEAR
+
+Data = dict[str, Any]
+
+
+def page_data(pack: Pack) -> Data:
+    """Return the data of the page."""
+    record = pack.record
+    first, *rest = words.asked(record)
+    model = str(record.inputs.slo["model"])
+    return {
+        "title": model,
+        "asked": [
+            first.removeprefix(f"{model}, "),
+            *rest,
+            f"prices as of {record.inputs.as_of}; {words.found(record)}",
+        ],
+        "picks": list(pack.picked()),
+        "options": [_option(pack, option) for option in _distinct(pack)],
+        "misses": [
+            f"{words.parallelism(m.option)} on {words.hardware(m.option)} misses"
+            f" {'; '.join(m.misses)}. Would do: {', or '.join(m.would_do) or '-'}"
+            for m in record.misses
+        ],
+        "prices": _prices(pack),
+        "assumptions": [list(texts) for texts in statements(pack)],
+        "firmness": None if pack.firmness is None else _firmness(pack, pack.firmness),
+    }
+
+
+def _distinct(pack: Pack) -> list[Option]:
+    return list({option.id: option for option in reversed(pack.listed())}.values())[::-1]
+
+
+def _option(pack: Pack, o: Option) -> Data:
+    on_front = {option.id for option in pack.record.options}
+    return {
+        "id": o.id,
+        "picks": pack.picked().get(o.id, []),
+        "trusted": o.id in on_front,
+        "accelerator_name": o.accelerator_name,
+        "provider": o.provider,
+        "hardware": words.hardware(o),
+        "bought": words.instance(o),
+        "engine": words.engine(o),
+        "weights": o.weights,
+        "kv": o.kv,
+        "layout": words.parallelism(o),
+        "speculation": words.speculation(o),
+        "hour": o.money.usd_per_hour,
+        "month": o.money.usd_per_hour * HOURS_PER_MONTH,
+        "mtok": o.money.usd_per_mtok_output,
+        "ttft95": None if o.ttft is None else o.ttft.p95_ms,
+        "tpot95": None if o.tpot is None else o.tpot.p95_ms,
+        "run_hours": o.run_hours,
+        "use": o.utilization,
+        "mean_use": o.money.mean_utilization,
+        "loss": o.quality.median,
+        "quality": words.quality(o),
+        "evidence": o.evidence,
+        "flags": list(o.flags),
+        "facts": [list(pair) for pair in _facts(o)],
+        "memory": {
+            "device": o.memory.device_gib,
+            "weights": o.memory.weights_gib,
+            "kv": o.memory.kv_pool_gib,
+            "reserve": o.memory.reserve_gib,
+            "unused": o.memory.unused_gib,
+        },
+        "time": _time(o),
+        "targets": [target.model_dump() for target in o.targets],
+    }
+
+
+def _facts(o: Option) -> Iterator[tuple[str, str]]:
+    m = o.money
+    yield "Option", o.id
+    yield "Buy", words.hardware(o)
+    yield "From", words.instance(o)
+    yield "Price", f"{words.money(m.price.usd_per_instance_hour)}/h each; {words.price(o)}"
+    yield "Per hour", words.money(m.usd_per_hour)
+    yield f"Per month ({HOURS_PER_MONTH:.0f} h)", words.money(m.usd_per_hour * HOURS_PER_MONTH)
+    yield f"Per year ({HOURS_PER_YEAR:.0f} h)", words.money(m.usd_per_hour * HOURS_PER_YEAR)
+    yield "Per Mtok output", f"{words.money(m.usd_per_mtok_output)} at the mean rate"
+    yield "Per Mtok, prompt + output", words.money(m.usd_per_mtok_total)
+    yield "Per Mtok output, full load", words.money(m.usd_per_mtok_full)
+    if m.usd_per_job is not None:
+        yield "The whole run", f"{words.money(m.usd_per_job)} in {words.number(o.run_hours)} h"
+    yield "Engine", words.engine(o)
+    yield "Weights / KV cache", f"{o.weights} / {o.kv}"
+    yield "Replicas", words.parallelism(o)
+    yield "Batch limit", f"{o.max_num_seqs} sequences, {o.token_budget} tokens"
+    yield "Speculation", words.speculation(o)
+    yield "Output", f"{words.number(o.output_tokens_per_s)} tokens/s in the busy hour"
+    yield "Utilization", f"{words.percent(o.utilization)}, mean {words.percent(m.mean_utilization)}"
+    yield "Quality loss", words.quality(o)
+    yield "Evidence", words.EVIDENCE_WORDS[o.evidence]
+    yield "Limit that binds", words.binding(o)
+    if o.flags:
+        yield "Cautions", ", ".join(o.flags)
+
+
+def _time(o: Option) -> Data | None:
+    """Return the time of the median request [ms]: to its first token, and decoding after it.
+
+    How much of the decoding is the speed of light follows from the share that the bound is of
+    the median time per token.
+    """
+    if o.ttft is None or o.tpot is None or o.e2e is None:
+        return None
+    first = min(o.ttft.p50_ms, o.e2e.p50_ms)
+    decoding = o.e2e.p50_ms - first
+    bound = decoding * min(o.bound_tpot_ms / o.tpot.p50_ms, 1.0)
+    return {"first": first, "bound": bound, "above": decoding - bound}
+
+
+def _prices(pack: Pack) -> list[list[str]]:
+    used = {o.money.price.offer: o.money.price for o in pack.listed()}
+    return [
+        [
+            p.provider,
+            p.instance_type,
+            p.region,
+            words.TERM_WORDS[p.term],
+            words.money(p.usd_per_instance_hour),
+            f"{p.seen} ({p.seen_basis})",
+            p.source,
+            p.flag,
+        ]
+        for _, p in sorted(used.items())
+    ]
+
+
+def _firmness(pack: Pack, firmness: Firmness) -> Data:
+    titles = pack.picked()
+    offline = any(option.run_hours is not None for option in pack.record.options)
+    return {
+        "per": "" if offline else "/h",
+        "scenarios": [r.scenario for r in firmness.picks[0].regrets] if firmness.picks else [],
+        "picks": [
+            {
+                "option": pick.option,
+                "titles": ", ".join(titles[pick.option]),
+                "now": _effect(pick.now),
+                "bars": [
+                    {
+                        "driver": bar.driver,
+                        "low_label": bar.low_label,
+                        "high_label": bar.high_label,
+                        "low": _effect(bar.low),
+                        "high": _effect(bar.high),
+                    }
+                    for bar in pick.bars
+                ],
+                "words": list(firm_words(firmness, pick)),
+                "regrets": [{"holds": r.holds, "usd": r.usd_per_hour} for r in pick.regrets],
+            }
+            for pick in firmness.picks
+        ],
+    }
+
+
+def _effect(effect: Effect) -> Data:
+    return {"mtok": effect.usd_per_mtok_output, "use": effect.use}

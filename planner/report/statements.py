@@ -1,0 +1,62 @@
+"""Sentences of a pack: what the plan rests on, and how firm its picks are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from planner.report import words
+from planner.report.pack import Pack
+from planner.select.firmness import Firmness, PickFirmness
+
+
+def statements(pack: Pack) -> Iterator[tuple[str, str, str]]:
+    """Yield (subject, what, statement) of everything that the plan rests on."""
+    record = pack.record
+    for text in record.assumptions:
+        yield "assumption", "", text
+    inputs = record.inputs
+    yield "inputs", "catalog", f"SHA-256 {inputs.catalog_digest}"
+    yield "inputs", "prices judged by", inputs.as_of
+    yield "inputs", "seed, planner version", f"{inputs.seed}, {record.planner_version}"
+    yield "search", "", words.found(record)
+    yield "money", "month and year", "730 and 8,760 hours, paid for in full, whole instances"
+    confidence = inputs.slo.get("slo", {}).get("confidence", 0.8)
+    listed = {(option.hardware, option.generation) for option in pack.listed()}
+    for archive in record.archive:
+        hardware = archive.hardware
+        for margin in archive.margins:
+            if (hardware.id, margin.generation) in listed:
+                factors = f"TTFT x {margin.ttft:.3g}, TPOT x {margin.tpot:.3g}"
+                yield (
+                    "speed",
+                    f"{margin.generation} on {hardware.name}",
+                    f"{words.EVIDENCE_WORDS[margin.evidence]}; margins at {confidence:.0%}"
+                    f" confidence: {factors}, E2E x {margin.e2e:.3g}",
+                )
+        for figure in hardware.assumed:
+            if any(option.hardware == hardware.id for option in pack.listed()):
+                yield "hardware", hardware.name, f"{figure} is assumed, not measured or published"
+    seen = {(o.weights, o.kv, o.quality.basis, o.quality.grade) for o in pack.listed()}
+    for weights, kv, basis, grade in sorted(seen):
+        yield "quality", f"{weights} weights, {kv} KV cache", f"{grade}: {basis}"
+
+
+def firm_words(firmness: Firmness, pick: PickFirmness) -> Iterator[str]:
+    """Yield, in sentences, where a pick stops being the choice."""
+    flip = pick.flip
+    if flip is not None:
+        other = flip.replacement
+        yield (
+            f"From {words.money(flip.usd_per_instance_hour)} per instance-hour on"
+            f" ({flip.change:+.0%}), {words.hardware(other)}, {words.instance(other)},"
+            f" at {words.money(other.money.usd_per_hour)}/h takes its place."
+        )
+    if pick.highest_rate is not None:
+        yield f"It keeps its targets up to {words.number(pick.highest_rate)} requests/s."
+    if pick.fewer_rate is not None:
+        yield f"Up to {words.number(pick.fewer_rate)} requests/s, one replica less would do."
+    for change in firmness.rate_flips:
+        yield (
+            f"From {words.number(change.rate_per_s)} requests/s on, {change.option} is the"
+            " cheapest option of the front that keeps its targets."
+        )
