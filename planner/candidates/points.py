@@ -28,6 +28,7 @@ from planner.model.batching import Load
 from planner.spec.accelerator import Accelerator, Link
 from planner.spec.architecture import Architecture
 from planner.spec.base import Source
+from planner.spec.engine import Generation
 from planner.spec.point import Point
 from planner.spec.precision import KvFormat, WeightFormat
 from planner.spec.speculation import SpeculationMethod
@@ -106,6 +107,7 @@ class PointResolver:
 
     catalog: Catalog
     _architectures: dict[str, Architecture | InputError] = field(default_factory=dict)
+    _generations: dict[tuple[str, str], Generation] = field(default_factory=dict)
 
     def architecture(self, name: str) -> Architecture:
         """Return the architecture of a known name or config path (raises InputError)."""
@@ -138,9 +140,7 @@ class PointResolver:
             if memory_only
             else catalog.accelerator(point.accelerator)
         )
-        generation = catalog.generation(
-            point.engine, point.engine_generation or point.engine_version
-        )
+        generation = self._generation(point.engine, point.engine_generation or point.engine_version)
         stack = Stack(generation, version_numbers(point.engine_version))
         weights = catalog.weight_format(_format_name(point.weights, architecture))
         kv = catalog.kv_format(point.kv)
