@@ -129,8 +129,9 @@ def _cycle(s: Service, batch: Batch, arrivals: Arrivals) -> tuple[Cycle, Floats]
     one = (weight * time).sum(axis=0)
     two = (weight * spread * time * time).sum(axis=0)
     three = (weight * spread**3 * time**3).sum(axis=0)
-    load = np.minimum(arrivals.rate * one, HIGHEST_LOAD)
-    rate = load / one
+    asked = arrivals.rate * one
+    served = np.minimum(1.0, HIGHEST_LOAD / np.maximum(asked, 1e-12))
+    load, rate = served * asked, served * arrivals.rate
     pause = np.maximum(s.candidates.layout.poll_steps, 1.0) * decode
     plain = _chain(pause, load, rate * two, rate * three, _empty(s, pause, load, rate))
     size = burst_size(arrivals.burstiness, HORIZON * arrivals.rate * plain.met)

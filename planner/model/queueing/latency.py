@@ -16,6 +16,8 @@ LEAST = 1e-9
 CHUNK_SPREAD = 0.1
 """Spread of a chunk's time around its node's mean."""
 STEP_SPREAD = 0.02
+DRIFTS = 2.0
+"""Standard deviations of the batch's drift below the mean at which a held-up step begins."""
 
 
 def survival(state: OpenLoop, w: Workload, metric: Metric, limit: Floats | float) -> Floats:
@@ -69,11 +71,22 @@ def _ttft(s: OpenLoop, w: Workload, limit: Floats) -> Floats:
 
 
 def _tpot(s: OpenLoop, w: Workload, limit: Floats) -> Floats:
-    """Log-normal above the fastest step, by output node."""
+    """Undisturbed requests, and those that prompts hold up, each log-normal; by output node."""
     step = limit * s.accepted
-    mean = np.maximum(s.step - s.fastest, 1e-6)
-    over = log_normal_survival(mean, s.step_variance, np.maximum(step - s.fastest, LEAST))
-    total: Floats = (w.weight * over).sum(axis=0)
+    busy = 1.0 - s.calm
+    held_up = s.step - s.calm_step
+    mean = held_up / busy
+    square = (s.crowd + held_up * held_up) / busy
+    variance = np.maximum(square - mean * mean, 0.0) + s.drift
+    usual = np.maximum(s.calm_step - s.fastest, 1e-6)
+    calm = log_normal_survival(usual, s.drift, np.maximum(step - s.fastest, LEAST))
+    floor = np.maximum(s.calm_step - DRIFTS * np.sqrt(s.drift), s.fastest)
+    room = s.slowest - floor
+    raised = np.clip(s.calm_step - floor + mean, 1e-6, room)
+    # No more than a variable between two bounds can vary (Bhatia and Davis, 2000).
+    variance = np.minimum(variance, raised * (room - raised))
+    crowded = log_normal_survival(raised, variance, np.maximum(step - floor, LEAST))
+    total: Floats = (w.weight * (s.calm * calm + busy * crowded)).sum(axis=0)
     return np.where(step > s.slowest, 0.0, total)
 
 
@@ -84,7 +97,7 @@ def _e2e(s: OpenLoop, w: Workload, limit: Floats) -> Floats:
     first = own * (w.prompt_at_output / w.prompt_mean) + s.wait_mean
     mean = first + s.steps * s.step
     least = 0.5 * first + s.steps * s.fastest
-    of_steps = np.minimum(s.step_variance, (0.5 * s.slowest) ** 2) * s.steps**2
+    of_steps = np.minimum(s.drift + s.crowd, (0.5 * s.slowest) ** 2) * s.steps**2
     variance = of_steps + s.wait_variance + spread
     quick = log_normal_survival(
         np.maximum(mean - least, 1e-6), variance, np.maximum(limit - least, LEAST)

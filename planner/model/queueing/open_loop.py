@@ -75,7 +75,10 @@ def _describe(
     prefilling = arrivals.rate * wait.first
     resident = batch.mean + prefilling
     more = np.minimum(more, np.maximum(held - resident, 0.0))
-    seen = batch.seen + batch.slope * more
+    most_seen = decode_time(s, held) / (1.0 - batch.load)
+    seen = np.minimum(batch.seen + batch.slope * more, most_seen)
+    drift, crowd = _step_variance(s, arrivals, stages, (seen, steps))
+    calm_step = seen * (1.0 - batch.load)
     slots = slot_wait(s, full, batch, arrivals, resident + more)
     fits = full.slots >= 1.0
     return OpenLoop(
@@ -97,15 +100,33 @@ def _describe(
         accepted=s.accepted,
         steps=steps,
         step=np.minimum(seen + behind / steps, slowest),
-        step_variance=_step_variance(s, arrivals, stages, (seen, steps)),
+        drift=drift,
+        crowd=crowd,
+        calm=_calm(arrivals, wait, steps * calm_step),
+        calm_step=np.minimum(calm_step, slowest),
         fastest=decode_time(s, np.zeros_like(seen)),
         slowest=slowest,
         decode=decode_time(s, batch.mean + more),
-        decode_sd=batch.slope * (1.0 - batch.load) * np.sqrt(batch.variance),
+        decode_sd=batch.sway * (1.0 - batch.load),
         mixed=batch.step.mixed,
-        chunk=batch.added / batch.cut.steps,
+        chunk=_chunk(batch),
         chunk_weight=w.weight * batch.cut.steps / batch.cut.mean,
     )
+
+
+def _chunk(batch: Batch) -> Floats:
+    """What prompts add to a step that carries a chunk of this node's prompt [s], (nodes, n)."""
+    together = batch.step.chunks / np.maximum(batch.step.mixed, 1e-12) - 1.0
+    others = np.maximum(together, 0.0) * batch.cost.work_mean / batch.cut.mean
+    return batch.cost.work / batch.cut.steps + batch.fixed + others
+
+
+def _calm(arrivals: Arrivals, wait: Wait, decoding: Floats) -> Floats:
+    """Probability that no prompt is computed while a request decodes, by output node."""
+    exposed = decoding + wait.first
+    size = burst_size(arrivals.burstiness, arrivals.rate * exposed)
+    result: Floats = np.minimum(np.exp(-arrivals.rate * exposed / size) / size, 0.999)
+    return result
 
 
 def _step_variance(
@@ -113,8 +134,8 @@ def _step_variance(
     arrivals: Arrivals,
     stages: tuple[Batch, Wait],
     seen: tuple[Floats, Floats],
-) -> Floats:
-    """Variance of a request's mean step: the batch drifts, prompts come in at random [s^2].
+) -> tuple[Floats, Floats]:
+    """Variance of a request's mean step as the batch drifts, and as prompts come in [s^2].
 
     The batch forgets itself over the mean residual life of its sequences; prompts are compound
     Poisson over the request's life, and each delays those that come in meanwhile.
@@ -125,7 +146,7 @@ def _step_variance(
     life = w.steps_square / (2.0 * max(w.steps_mean, 1e-9)) / s.accepted
     age = np.maximum(steps / np.maximum(life, 1e-9) * (1.0 - batch.feedback), 1e-3)
     memory = 2.0 * (age - 1.0 + np.exp(-age)) / (age * age)
-    drift = batch.slope**2 * batch.variance * memory
+    drift = batch.sway**2 * memory
     size = burst_size(arrivals.burstiness, arrivals.rate * s.steps * batch.step.time)
     spread = w.prompt_weighted / w.prompt
     one = (w.weight * batch.added).sum(axis=0)
@@ -134,5 +155,4 @@ def _step_variance(
     idle = 1.0 - batch.load
     come = arrivals.rate * exposed * two / (idle * idle)
     left = (batch.load / idle) ** 2 * (wait.first_variance + wait.variance)
-    result: Floats = drift + (come + left) / (steps * steps)
-    return result
+    return drift, (come + left) / (steps * steps)

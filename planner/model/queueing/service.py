@@ -37,6 +37,7 @@ class Service:
         carried: Tokens of the budget that a decoding sequence takes, (n,).
         steps: Mean engine steps of a request after its first token, (n,).
         context: Mean context of a decoding sequence [tokens], (n,).
+        growth: What a second sequence adds to the step of a single one [s], (n,).
         tokens: Prompt tokens to compute, by node, (nodes, 1).
         tokens_mean: Their mean.
         attended: Context that a prompt token attends to on average, by node, (nodes, 1).
@@ -52,6 +53,7 @@ class Service:
     carried: Floats
     steps: Floats
     context: Floats
+    growth: Floats
     tokens: Floats
     tokens_mean: float
     attended: Floats
@@ -112,6 +114,8 @@ def service(c: Candidates, p: Parameters, w: Workload) -> Service:
     """Return what does not depend on the batch."""
     t = terms(c, p)
     tokens = np.maximum(w.prompt * (1.0 - w.prefix_hit), 1.0)
+    context = np.full(len(c), w.context)
+    one, two = (decode_step(t, p, np.full(len(c), batch), context) for batch in (1.0, 2.0))
     return Service(
         candidates=c,
         parameters=p,
@@ -122,7 +126,8 @@ def service(c: Candidates, p: Parameters, w: Workload) -> Service:
         budget=c.layout.token_budget,
         carried=np.where(c.engine.mixed > 0, 1.0 + t.draft_tokens, 0.0),
         steps=max(w.steps_mean, 1e-9) / t.accepted,
-        context=np.full(len(c), w.context),
+        context=context,
+        growth=t.accepted * np.maximum(two - one, 0.0),
         tokens=tokens,
         tokens_mean=float((w.weight * tokens).sum()),
         attended=0.5 * w.prompt_weighted * (1.0 + w.prefix_hit),
@@ -130,8 +135,13 @@ def service(c: Candidates, p: Parameters, w: Workload) -> Service:
 
 
 def decode_time(s: Service, batch: Floats) -> Floats:
-    """Engine step that only decodes: `accepted` tokens for each of `batch` sequences [s], (n,)."""
-    return s.accepted * decode_step(s.terms, s.parameters, batch, s.context)
+    """Engine step that only decodes: `accepted` tokens for each of `batch` sequences [s], (n,).
+
+    No step runs with fewer than one sequence, so a mean below one extends the step of one and two
+    in a straight line; what experts would cost a fraction of a token is of no account.
+    """
+    step = s.accepted * decode_step(s.terms, s.parameters, np.maximum(batch, 1.0), s.context)
+    return np.maximum(step - s.growth * np.maximum(1.0 - batch, 0.0), s.terms.launch)
 
 
 def prompts(s: Service, others: Floats | float) -> Prompts:

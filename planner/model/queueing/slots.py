@@ -59,7 +59,7 @@ def slot_wait(
         _probability(np.maximum(memory, 1.0), resident, contexts, drift),
     )
     variation = np.maximum(arrivals.burstiness + w.steps_cv2, LEAST_VARIATION)
-    return SlotWait(probability, arrivals.rate * variation / (2.0 * spare * full.rate))
+    return SlotWait(probability, variation / (2.0 * spare))
 
 
 def _probability(limit: Floats, resident: Floats, variance: Floats, drift: Floats) -> Floats:

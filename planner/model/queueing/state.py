@@ -43,7 +43,10 @@ class OpenLoop(Columns):
         accepted: Tokens per engine step of a sequence, (n,).
         steps: Engine steps after the first token, by output node, (nodes, n).
         step: Mean engine step that a request sees, by output node [s], (nodes, n).
-        step_variance: Variance of a request's mean step, by output node [s^2], (nodes, n).
+        calm: Probability that no prompt is computed meanwhile, by output node, (nodes, n).
+        calm_step: Mean engine step then [s], (n,).
+        drift: Variance of a request's mean step as the batch varies, by output node [s^2].
+        crowd: Variance of it as prompts come in, by output node [s^2], (nodes, n).
         fastest, slowest: Bounds of a request's mean step [s], (n,).
         decode: Step that only decodes, at the usual batch [s], (n,).
         decode_sd: Its standard deviation as the batch varies [s], (n,).
@@ -70,7 +73,10 @@ class OpenLoop(Columns):
     accepted: Floats
     steps: Floats
     step: Floats
-    step_variance: Floats
+    calm: Floats
+    calm_step: Floats
+    drift: Floats
+    crowd: Floats
     fastest: Floats
     slowest: Floats
     decode: Floats

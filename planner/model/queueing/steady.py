@@ -24,6 +24,8 @@ ITERATIONS = 9
 FIRST_ITERATIONS = 6
 HIGHEST_SHARE = 0.97
 LEAST_PEAKEDNESS = 0.2
+LARGE = 1.645
+"""Standard deviations above its mean of a batch that is larger than 95 % of all."""
 
 
 @dataclass(frozen=True)
@@ -42,10 +44,12 @@ class Batch:
         cost: What prompts cost in it.
         cut: How they are cut.
         step: Its mean step.
+        fixed: Fixed part of a step with prompts, by node [s], (nodes, n).
         added: What a prompt adds to steps, overheads shared, by node [s], (nodes, n).
         load: Share of the time that prompts take.
         mean, variance: Of the number of decoding sequences.
         seen: Mean step that a decoding sequence sees [s].
+        sway: Standard deviation of the step as the batch varies [s].
         slope: Growth of the step per sequence [s].
         feedback: Further sequences that a further one causes.
     """
@@ -53,11 +57,13 @@ class Batch:
     cost: Prompts
     cut: Chunks
     step: Step
+    fixed: Floats
     added: Floats
     load: Floats
     mean: Floats
     variance: Floats
     seen: Floats
+    sway: Floats
     slope: Floats
     feedback: Floats
 
@@ -85,7 +91,8 @@ def steady_batch(s: Service, full: Saturation, arrivals: Arrivals) -> Batch:
     mode, step = _solve(s, cost, held, arrivals, ITERATIONS)
     cut = chunks(s, mode)
     sharing = step.mixed / np.maximum(step.chunks, 1e-12)
-    added = cost.work + cut.steps * fixed_time(s, cost, step.decode) * sharing
+    fixed = fixed_time(s, cost, step.decode)
+    added = cost.work + cut.steps * fixed * sharing
     weight = s.workload.weight
     load = np.minimum(arrivals.rate * (weight * added).sum(axis=0), HIGHEST_SHARE)
     slope = _slope(s, mode) / (1.0 - load)
@@ -93,15 +100,22 @@ def steady_batch(s: Service, full: Saturation, arrivals: Arrivals) -> Batch:
     peak = 1.0 + (arrivals.burstiness - 1.0) * s.workload.peakedness
     own = np.maximum(peak, LEAST_PEAKEDNESS) / (1.0 - feedback)
     mean = mode + feedback * own
+    variance = mean * own
+    seen = np.minimum(mode + own, held)
+    usual = decode_time(s, seen)
+    # Steps of a mixture of experts rise ever more slowly: what counts is the step of a large batch.
+    large = decode_time(s, np.minimum(seen + LARGE * np.sqrt(variance), held))
     return Batch(
         cost=cost,
         cut=cut,
         step=step,
+        fixed=fixed,
         added=added,
         load=load,
         mean=np.minimum(mean, held),
-        variance=mean * own,
-        seen=decode_time(s, np.minimum(mode + own, held)) / (1.0 - load),
+        variance=variance,
+        seen=usual / (1.0 - load),
+        sway=np.maximum(large - usual, 0.0) / LARGE / (1.0 - load),
         slope=slope,
         feedback=feedback,
     )

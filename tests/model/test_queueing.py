@@ -1,0 +1,317 @@
+"""Textbook queues, laws, and the marks of trust."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from statistics import NormalDist
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from planner.model.queueing import (
+    capacity,
+    gates,
+    percentile,
+    safe_share,
+    steady_state,
+    survival,
+)
+from planner.model.queueing.bursts import burst_size, split_burstiness
+from planner.model.queueing.normal import log_normal_survival, normal_cdf
+from planner.model.workload import constant, workload
+from tests.model.queueing_candidates import PARAMETERS, server, with_layout
+from tests.random_candidates import Kinds, parameters, random_candidates
+
+METRICS = ("ttft", "tpot", "e2e", "itl")
+NORMAL = NormalDist()
+
+
+def exponential(mean, least=0.0):
+    return lambda rank: least - mean * math.log1p(-rank)
+
+
+def log_normal(median, sigma):
+    return lambda rank: median * math.exp(sigma * NORMAL.inv_cdf(rank))
+
+
+def erlang_c(servers, load):
+    blocked = 1.0
+    for k in range(1, servers + 1):
+        blocked = load * blocked / (k + load * blocked)
+    return blocked / (1 - load / servers * (1 - blocked))
+
+
+def md1_quantile(load, share):
+    """Crommelin's series for the wait of M/D/1 with service time 1."""
+
+    def below(t):
+        return (1 - load) * sum(
+            (-load * (t - k)) ** k * math.exp(load * (t - k)) / math.factorial(k)
+            for k in range(int(t) + 1)
+        )
+
+    low, high = 0.0, 60.0
+    for _ in range(60):
+        middle = (low + high) / 2
+        low, high = (middle, high) if below(middle) < share else (low, middle)
+    return high
+
+
+# One prompt at a time: prompts of 1 s that fill many steps, one output token, no decoding.
+SINGLE = server(token_time=1e-3, launch=1e-7, token_budget=16)
+
+
+@pytest.mark.parametrize("load", [0.2, 0.5, 0.8])
+def test_constant_prompts_and_no_decoding_are_an_md1_queue(load):
+    w = constant(1000, 1)
+    state = steady_state(SINGLE, PARAMETERS, w, np.array([load]))
+    # Pollaczek-Khinchine, and Crommelin for the tail; a last step that is not full adds 0.008 s.
+    assert state.wait_mean[0] == pytest.approx(load / (2 * (1 - load)), abs=0.01)
+    exact = 1 + md1_quantile(load, 0.95)
+    assert percentile(state, w, "ttft", 0.95)[0] == pytest.approx(exact, rel=0.08)
+
+
+@pytest.mark.parametrize("load", [0.2, 0.5, 0.8])
+def test_exponential_prompts_and_no_decoding_are_an_mm1_queue(load):
+    w = workload(exponential(1000), lambda _: 1.0)
+    state = steady_state(SINGLE, PARAMETERS, w, np.array([load]))
+    assert state.wait_mean[0] == pytest.approx(load / (1 - load), rel=0.05)
+    for share in (0.5, 0.95):
+        exact = -math.log(1 - share) / (1 - load)
+        assert percentile(state, w, "ttft", share)[0] == pytest.approx(exact, rel=0.06)
+
+
+@pytest.mark.parametrize("slots", [16, 64, 256])
+@pytest.mark.parametrize("load", [0.7, 0.8, 0.9])
+def test_a_step_that_does_not_depend_on_the_batch_makes_slots_an_mmc_queue(slots, load):
+    c = server(launch=0.01, max_sequences=slots)
+    w = workload(lambda _: 1.0, exponential(500, least=1.0))
+    most = capacity(c, PARAMETERS, w)
+    # A slot is kept for 501 steps of 10 ms on average.
+    assert most[0] == pytest.approx(slots / 5.01, rel=1e-3)
+    state = steady_state(c, PARAMETERS, w, load * most)
+    assert state.batch[0] == pytest.approx(load * slots, rel=0.01)
+    assert state.slot_wait[0] == pytest.approx(1 / (most[0] * (1 - load)), rel=1e-6)
+    assert state.wait_probability[0] == pytest.approx(
+        erlang_c(slots, load * slots), rel=0.12, abs=0.01
+    )
+
+
+def test_a_step_linear_in_the_batch_gives_the_negative_binomial_batch():
+    # Steps of 10 ms + 0.1 ms a sequence, 200 steps, 25 requests a second: r = rate * 200 * 0.1 ms.
+    c = server(token_time=1e-4, launch=0.01)
+    w = constant(1, 201)
+    state = steady_state(c, PARAMETERS, w, np.array([25.0]))
+    # Each request also brings one prompt token of 0.1 ms.
+    free = 1 - 25 * 1e-4
+    gain = 25 * 200 * 1e-4 / free
+    mean = (25 * 200 * 0.01 / free + gain) / (1 - gain)
+    assert state.batch[0] == pytest.approx(mean, rel=0.02)
+    step = (0.01 + (mean + 1) * 1e-4) / free
+    assert percentile(state, w, "tpot", 0.5)[0] == pytest.approx(step, rel=0.02)
+
+
+def test_an_idle_server_answers_after_its_own_prefill():
+    # 1000 tokens of 0.1 ms, then 100 steps of 10 ms + 0.1 ms, and 5 ms on the way.
+    c = server(token_time=1e-4, launch=0.01)
+    w = constant(1000, 101)
+    p = replace(PARAMETERS, first_token=0.005)
+    state = steady_state(c, p, w, np.array([1e-6]))
+    assert percentile(state, w, "ttft", 0.95)[0] == pytest.approx(0.105, rel=1e-3)
+    assert percentile(state, w, "e2e", 0.5)[0] == pytest.approx(0.105 + 100 * 0.0101, rel=2e-3)
+
+
+def test_a_new_request_waits_for_half_of_the_running_step_on_average():
+    # Hardly any prompt work, always decoding: the wait is uniform over a step of 10 ms, then the
+    # own step follows.
+    c = server(token_time=1e-9, launch=0.01)
+    w = constant(10, 1001)
+    state = steady_state(c, PARAMETERS, w, np.array([1.0]))
+    for share in (0.05, 0.5, 0.95):
+        expected = 0.01 + 0.01 * share
+        assert percentile(state, w, "ttft", share)[0] == pytest.approx(expected, rel=0.02)
+
+
+def test_speculation_waits_for_whole_verifications():
+    # One draft token, always accepted: a step of 10 ms yields 2 tokens.
+    c = server(token_time=1e-9, launch=0.01, draft_tokens=1, accept_first=1)
+    w = constant(10, 1001)
+    state = steady_state(c, PARAMETERS, w, np.array([1.0]))
+    assert state.accepted[0] == pytest.approx(2)
+    assert percentile(state, w, "tpot", 0.5)[0] == pytest.approx(0.005, rel=0.01)
+    assert percentile(state, w, "ttft", 0.5)[0] == pytest.approx(0.015, rel=0.02)
+
+
+def test_a_prefix_hit_saves_its_share_of_the_prefill():
+    c = server(token_time=1e-4, launch=0.01)
+    w = replace(constant(1000, 101), prefix_hit=0.4)
+    state = steady_state(c, PARAMETERS, w, np.array([1e-6]))
+    assert percentile(state, w, "ttft", 0.5)[0] == pytest.approx(0.06, rel=1e-3)
+
+
+def test_capacity_without_slots_or_tokens_in_the_way_is_the_work_a_request_brings():
+    # 100 slots that share steps of 10 ms + 1 ms a sequence, 200 steps, 1000 prompt tokens of 1 ms.
+    c = server(token_time=1e-3, launch=0.01, max_sequences=100)
+    w = constant(1000, 201)
+    batch = 100 * 200 / 201
+    step = 0.01 + batch * 1e-3 + batch / 200 * 1.0
+    assert capacity(c, PARAMETERS, w)[0] == pytest.approx(batch / 200 / step, rel=1e-3)
+
+
+def test_a_token_budget_binds_when_every_step_is_full():
+    # A request brings 900 prompt tokens and 100 decode tokens: 1000 of a budget of 500.
+    c = server(token_time=1e-4, launch=0.01, token_budget=500)
+    w = constant(900, 101)
+    step = 0.01 + 500 * 1e-4
+    assert capacity(c, PARAMETERS, w)[0] == pytest.approx(0.5 / step, rel=2e-3)
+
+
+def test_attention_data_parallel_ranks_count_as_servers_of_their_own():
+    one = server(token_time=1e-4, launch=0.01, max_sequences=64)
+    two = with_layout(one, dp=2)
+    w = constant(500, 200)
+    assert capacity(two, PARAMETERS, w)[0] == pytest.approx(2 * capacity(one, PARAMETERS, w)[0])
+    rate = capacity(one, PARAMETERS, w)
+    alone = steady_state(one, PARAMETERS, w, 0.5 * rate, routing="random")
+    both = steady_state(two, PARAMETERS, w, rate, routing="random")
+    assert both.batch[0] == pytest.approx(alone.batch[0])
+
+
+def test_a_model_that_does_not_fit_has_no_capacity_and_infinite_percentiles():
+    c = server(token_time=1e-4, launch=0.01)
+    c = replace(c, chip=replace(c.chip, memory=np.array([-1.0])))
+    w = constant(500, 200)
+    state = steady_state(c, PARAMETERS, w, np.array([1.0]))
+    assert capacity(c, PARAMETERS, w)[0] == 0
+    assert state.utilization[0] == np.inf
+    assert survival(state, w, "ttft", 1e9)[0] == 1
+    assert percentile(state, w, "e2e", 0.5)[0] == np.inf
+
+
+def test_random_splitting_thins_a_burst_and_taking_turns_divides_it():
+    servers = np.array([1.0, 4.0])
+    np.testing.assert_allclose(split_burstiness(5.0, servers, "random"), [5, 2])
+    np.testing.assert_allclose(split_burstiness(5.0, servers, "least_loaded"), [5, 1.25])
+
+
+@pytest.mark.parametrize("burstiness", [2.0, 4.0, 9.0])
+def test_burst_sizes_follow_the_renewal_function_of_gamma_gaps(burstiness):
+    from scipy.special import gammainc
+
+    shape = 1 / burstiness
+    for expected in (0.01, 0.1, 1.0, 10.0):
+        arrived = sum(gammainc(k * shape, shape * expected) for k in range(1, 600))
+        exact = 1 + arrived - expected
+        got = burst_size(np.array([burstiness]), np.array([expected]))[0]
+        assert got - 1 == pytest.approx(exact - 1, abs=0.07 * (burstiness - 1) / 2)
+
+
+def test_the_normal_distribution_is_as_exact_as_it_says():
+    z = np.linspace(-4, 4, 401)
+    exact = [NORMAL.cdf(value) for value in z]
+    np.testing.assert_allclose(normal_cdf(z), exact, atol=1.5e-4)
+
+
+def test_the_log_normal_has_its_mean_and_variance():
+    # Mean 2, variance 4: sigma^2 = ln 2, median = 2 / sqrt(2).
+    at = np.array([2 / math.sqrt(2), 2 / math.sqrt(2) * math.exp(math.sqrt(math.log(2)))])
+    got = log_normal_survival(np.array([2.0, 2.0]), np.array([4.0, 4.0]), at)
+    np.testing.assert_allclose(got, [0.5, 1 - NORMAL.cdf(1)], atol=2e-4)
+
+
+def test_marks_are_given_by_the_published_limits():
+    c = server(launch=0.01, rows=3, max_sequences=[256, 256, 7])
+    w = constant(10, 500)
+    rate = capacity(c, PARAMETERS, w) * np.array([0.84, 0.86, 0.3])
+    marks = gates(steady_state(c, PARAMETERS, w, rate))
+    assert marks.utilization.tolist() == [True, False, True]
+    assert marks.slots.tolist() == [True, True, False]
+    assert marks.all.tolist() == [True, False, False]
+
+
+def test_the_safe_share_is_smaller_for_short_outputs():
+    assert (safe_share(99), safe_share(100)) == (0.7, 0.8)
+
+
+CHAT = workload(log_normal(800, 0.8), log_normal(200, 0.7))
+CODE = workload(log_normal(3000, 1.0), log_normal(30, 0.8))
+LONG = workload(log_normal(8000, 0.5), log_normal(600, 0.5), burstiness=4.0)
+WORKLOADS = {"chat": CHAT, "code": CODE, "long": LONG}
+# The step of a mixture of experts rises ever more slowly with the batch, so at a higher rate it may
+# vary less, and the p95 of what it makes up fall by a trifle.
+SLACK = {"ttft": 1e-4, "tpot": 0.03, "e2e": 0.02, "itl": 0.12}
+KINDS = Kinds(engines=(0, 1, 2), replicas=(1, 2, 5))
+
+
+@settings(max_examples=15)
+@given(
+    seed=st.integers(0, 1000),
+    kind=st.sampled_from(sorted(WORKLOADS)),
+    use=st.floats(0.02, 0.95),
+    more=st.floats(1.005, 1.5),
+    routing=st.sampled_from(["random", "least_loaded"]),
+)
+def test_a_higher_rate_never_lowers_a_percentile(seed, kind, use, more, routing):
+    c, p, w = random_candidates(200, seed, KINDS), parameters(), WORKLOADS[kind]
+    rate = use * capacity(c, p, w) * c.layout.replicas
+    low = steady_state(c, p, w, rate, routing=routing)
+    high = steady_state(c, p, w, more * rate, routing=routing)
+    for metric in METRICS:
+        for share in (0.5, 0.95):
+            before, after = (percentile(s, w, metric, share) for s in (low, high))
+            assert (after >= before * (1 - SLACK[metric])).all(), (metric, share)
+
+
+@settings(max_examples=15)
+@given(
+    seed=st.integers(0, 1000),
+    kind=st.sampled_from(sorted(WORKLOADS)),
+    use=st.floats(0.02, 0.98),
+    routing=st.sampled_from(["random", "least_loaded"]),
+)
+def test_one_more_replica_never_raises_a_percentile(seed, kind, use, routing):
+    c, p, w = random_candidates(200, seed, KINDS), parameters(), WORKLOADS[kind]
+    more = with_layout(c, replicas=c.layout.replicas + 1)
+    rate = use * capacity(c, p, w) * c.layout.replicas
+    fewer_state, more_state = (steady_state(x, p, w, rate, routing=routing) for x in (c, more))
+    for metric in METRICS:
+        for share in (0.5, 0.95):
+            before, after = (percentile(s, w, metric, share) for s in (fewer_state, more_state))
+            assert (after <= before * (1 + SLACK[metric])).all(), (metric, share)
+
+
+@settings(max_examples=10)
+@given(
+    seed=st.integers(0, 1000),
+    kind=st.sampled_from(sorted(WORKLOADS)),
+    use=st.floats(0.0, 3.0),
+)
+def test_states_are_numbers_and_survivals_fall_from_one_to_zero(seed, kind, use):
+    c, p, w = random_candidates(200, seed, KINDS), parameters(), WORKLOADS[kind]
+    rate = use * capacity(c, p, w) * c.layout.replicas
+    state = steady_state(c, p, w, rate)
+    stable = state.utilization < 1
+    for metric in METRICS:
+        over = np.array([survival(state, w, metric, t) for t in (1e-6, 1e-2, 1.0, 100.0, 1e9)])
+        assert not np.isnan(over).any()
+        assert (np.diff(over, axis=0) <= 1e-12).all()
+        assert (over[0] > 0.999).all()
+        assert (over[-1][stable] < 1e-3).all()
+        assert (over[-1][~stable] == 1).all()
+
+
+@given(seed=st.integers(0, 100))
+@settings(max_examples=5)
+def test_blocks_of_rows_give_what_single_rows_give(seed):
+    c, p = random_candidates(12, seed, KINDS), parameters()
+    rate = 0.6 * capacity(c, p, CHAT) * c.layout.replicas
+    together = percentile(steady_state(c, p, CHAT, rate), CHAT, "e2e", 0.95)
+    rows = [np.array([i]) for i in range(len(c))]
+    parts = [steady_state(c.take(row), p, CHAT, rate[row]) for row in rows]
+    joined = type(parts[0]).join(parts)
+    np.testing.assert_allclose(percentile(joined, CHAT, "e2e", 0.95), together, rtol=1e-9)
+    picked = joined.take(np.array([3, 1]))
+    np.testing.assert_allclose(picked.own, joined.own[:, [3, 1]])
