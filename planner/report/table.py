@@ -11,6 +11,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from planner.report import words
+from planner.report.plot import front_plot
 from planner.spec.record import Latency, Miss, Option, PlanRecord
 
 Line = tuple[str, Callable[[Option], str]]
@@ -35,6 +36,7 @@ def render(record: PlanRecord, *, width: int = 120, color: bool = False) -> str:
     console.print()
     if record.options:
         _picks(console, record)
+        _plot(console, record)
         _others(console, record)
     else:
         _misses(console, record)
@@ -170,6 +172,14 @@ def _table(console: Console, title: str, options: Sequence[Option]) -> None:
     for option in options:
         table.add_row(*(_cell(text(option)) for _, text in OTHER_COLUMNS))
     console.print(table)
+
+
+def _plot(console: Console, record: PlanRecord) -> None:
+    lines = front_plot(record, console.width)
+    if lines:
+        console.print()
+    for line in lines:
+        console.print(escape(line), soft_wrap=True)
 
 
 def _others(console: Console, record: PlanRecord) -> None:
