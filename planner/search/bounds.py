@@ -46,9 +46,9 @@ PAIRED = 4096
 def optimistic(problem: Problem, table: ShapeTable, rows: Rows) -> Floats:
     """Return service that no row can beat, laid out as ``inner.service`` does, (n, k).
 
-    TPOT: the mean step, with no more sequences than Little's law puts there if prompts cost only
-    their arithmetic, in the fullest steps. TTFT: the p95 prompt beside that batch, waiting for
-    nothing.
+    TPOT: a step without prompts, which most requests may see, with no more sequences than Little's
+    law puts there if prompts cost only their arithmetic, in the fullest steps. TTFT: the p95
+    prompt beside that batch, waiting for nothing.
     """
     made = [_optimistic(problem, table, rows.take(part)) for part in blocks(len(rows))]
     return np.concatenate([*made, np.zeros((0, 2))])
@@ -64,23 +64,23 @@ def _optimistic(problem: Problem, table: ShapeTable, rows: Rows) -> Floats:
     limit = np.minimum(c.layout.max_sequences, s.budget / (1.0 + s.terms.draft_tokens))
     held = np.maximum(np.minimum(limit, kv_slots(s, w.context_end)), 1.0)
     fullest, alone = prompts(s, s.budget), prompts(s, 0.0)
-    batch, load = _least_batch(s, fullest.work_mean, rate, held)
+    batch = _least_batch(s, fullest.work_mean, rate, held)
     bursts = split_burstiness(w.burstiness, servers, demand.routing)
     others = np.maximum(1.0 + (bursts - 1.0) * w.peakedness, LEAST_PEAKEDNESS)
-    step = decode_time(s, np.minimum(batch + others, held)) / (1.0 - load)
+    step = decode_time(s, np.minimum(batch + others, held))
     room = np.maximum(s.budget - s.carried * held, LEAST_ROOM * s.budget)
     slowest = decode_time(s, batch) + room / s.tokens_mean * fullest.work_mean
     tpot = np.minimum(step, slowest) / s.accepted
     return SAFETY * np.stack([_least_first(s, alone, batch, room), tpot], axis=1)
 
 
-def _least_batch(s: Service, work: Floats, rate: Floats, held: Floats) -> tuple[Floats, Floats]:
-    """Return a batch and a share of time for prompts that the steady state is not below."""
+def _least_batch(s: Service, work: Floats, rate: Floats, held: Floats) -> Floats:
+    """Return a batch that the steady state is not below."""
     load = np.minimum(rate * work, HIGHEST_SHARE)
     batch = np.zeros_like(held)
     for _ in range(STEPS):
         batch = np.minimum(rate * s.steps * decode_time(s, batch) / (1.0 - load), held)
-    return batch, load
+    return batch
 
 
 def _least_first(s: Service, cost: Prompts, batch: Floats, room: Floats) -> Floats:

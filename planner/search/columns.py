@@ -189,7 +189,7 @@ def _columns(
     instances = bought(problem, found.table, rows, entries.hardware)
     per_instance = np.array([h.gpus for h in problem.tables.hardware])[entries.hardware]
     gpus = instances * per_instance
-    power = gpus * found.table.candidates.chip.power[rows.shape]
+    power = gpus * found.table.bases.chip.power[found.table.base_of[rows.shape]]
     latency = {key: _numbers(values[at]) for key, values in perf.latency.items()}
     standard = {target.key: latency.pop(target.key) for target in STANDARD}
     return Rows(

@@ -12,14 +12,12 @@ from planner.model.arrays import Candidates, Columns, Floats, Indices
 from planner.model.batching import Load, offline_batch
 from planner.model.forward import decode_step, prefill
 from planner.model.queueing import capacity, percentile, steady_state
-from planner.model.terms import Terms, terms
+from planner.model.terms import terms
 from planner.pareto import rounded
 from planner.search.problem import Inner, Problem
-from planner.search.shapes import ShapeTable, with_inner
+from planner.search.shapes import BLOCK, ShapeTable
 from planner.units import SECONDS_PER_HOUR
 
-BLOCK = 4096
-"""Rows of one call of the model: its arrays stay in the processor's cache."""
 STEPS = 4
 """Iterations of Little's law."""
 ROOM = 1.25
@@ -48,49 +46,14 @@ def blocks(count: int) -> Iterator[Indices]:
     return (np.arange(s, min(s + BLOCK, count)) for s in range(0, count, BLOCK))
 
 
-@dataclass(frozen=True)
-class Parts:
-    """What every deployment of a shape shares.
-
-    Attributes:
-        terms: Parts of a forward pass, (shapes,).
-        alone: Prefill of the p95 prompt on an idle replica, (shapes, budgets) [s].
-        stall: Mean time that a prompt takes from running sequences, (shapes, budgets) [s].
-    """
-
-    terms: Terms
-    alone: Floats
-    stall: Floats
-
-
-def shared_parts(problem: Problem, table: ShapeTable) -> Parts:
-    """Return the shared parts of every shape."""
-    p, w, budgets = problem.parameters, problem.demand.workload, problem.inner.token_budgets
-    node = int(np.searchsorted(np.cumsum(w.weight[:, 0]), 0.95 - 1e-9))
-    alone, stall = np.zeros((2, len(table), len(budgets)))
-    made = []
-    for at in blocks(len(table)):
-        t = terms(table.candidates.take(at), p)
-        made.append(t)
-        for column, budget in enumerate(budgets):
-            prompts = prefill(t, p, w.prompt, w.prefix_hit, budget)
-            alone[at, column] = prompts.alone[node]
-            stall[at, column] = (w.weight * prompts.stall).sum(axis=0)
-    return Parts(Terms.join(made) if made else terms(table.candidates, p), alone, stall)
-
-
 def row_candidates(problem: Problem, table: ShapeTable, rows: Rows) -> Candidates:
     """Return the columns of deployments."""
     inner = problem.inner
-    return with_inner(
-        table.candidates.take(rows.shape),
-        inner.batch_limits[rows.limit],
-        inner.token_budgets[rows.budget],
-        rows.replicas,
-    )
+    limit, budget = inner.batch_limits[rows.limit], inner.token_budgets[rows.budget]
+    return table.columns(rows.shape, limit, budget, rows.replicas)
 
 
-def deployments(problem: Problem, table: ShapeTable, parts: Parts, shapes: Indices) -> Rows:
+def deployments(problem: Problem, table: ShapeTable, shapes: Indices) -> Rows:
     """Return the deployments of these shapes that carry the load within headroom.
 
     Replicas: the fewest that carry the load at the largest useful batch limit, and the space's
@@ -114,7 +77,7 @@ def deployments(problem: Problem, table: ShapeTable, parts: Parts, shapes: Indic
     at, column = np.nonzero(new)
     place, replicas = some[at], counts[at, column]
     rows = Rows(shape[place], np.zeros(len(at), dtype=np.intp), budget[place], replicas)
-    rows = replace(rows, limit=_limits(problem, table, parts, rows, each[place]))
+    rows = replace(rows, limit=_limits(problem, table, rows, each[place]))
     return _buyable(problem, table, rows)
 
 
@@ -123,9 +86,7 @@ def _tiled(inner: Inner, count: int) -> Indices:
 
 
 def _buyable(problem: Problem, table: ShapeTable, rows: Rows) -> Rows:
-    layout = table.candidates.layout
-    size = (layout.tp * layout.pp * layout.dp)[rows.shape]
-    gpus = (rows.replicas + problem.spare) * size
+    gpus = (rows.replicas + problem.spare) * table.gpus[rows.shape]
     kept = (rows.replicas <= problem.inner.max_replicas) & (gpus <= problem.reach.gpus)
     return rows.take(kept)
 
@@ -154,13 +115,11 @@ def _carries(problem: Problem, table: ShapeTable, grid: Rows) -> Floats:
     return demand.rate * demand.job.deadline / run
 
 
-def _limits(problem: Problem, table: ShapeTable, parts: Parts, rows: Rows, each: Floats) -> Indices:
+def _limits(problem: Problem, table: ShapeTable, rows: Rows, each: Floats) -> Indices:
     """Smallest batch limit that carries the load and leaves room for chance; else the largest."""
     demand, limits = problem.demand, problem.inner.batch_limits
-    batch = np.concatenate(
-        [np.zeros(0)]
-        + [mean_batch(problem, table, parts, rows.take(part)) for part in blocks(len(rows))]
-    )
+    batches = [mean_batch(problem, table, rows.take(part)) for part in blocks(len(rows))]
+    batch = np.concatenate([np.zeros(0), *batches])
     room = batch * ROOM + DEVIATIONS * np.sqrt(batch) + 1.0
     carries = each * rows.replicas[:, None] >= demand.rate * (1 - 1e-9)
     good = carries & (limits >= room[:, None])
@@ -169,17 +128,19 @@ def _limits(problem: Problem, table: ShapeTable, parts: Parts, rows: Rows, each:
     return chosen
 
 
-def mean_batch(problem: Problem, table: ShapeTable, parts: Parts, rows: Rows) -> Floats:
+def mean_batch(problem: Problem, table: ShapeTable, rows: Rows) -> Floats:
     """Return the sequences that decode per dp rank, roughly, (n,).
 
-    Little's law with the share of time that prompts take.
+    Little's law with the share of time that the mean prompt takes.
     """
-    w, t = problem.demand.workload, parts.terms.take(rows.shape)
-    arrivals = problem.demand.rate / (rows.replicas * table.candidates.layout.dp[rows.shape])
-    busy = np.minimum(arrivals * parts.stall[rows.shape, rows.budget], 0.95)
-    batch, context = np.zeros(len(rows)), np.full(len(rows), w.context)
+    w, p, c = problem.demand.workload, problem.parameters, row_candidates(problem, table, rows)
+    t, one = terms(c, p), np.ones(len(rows))
+    arrivals = problem.demand.rate / (rows.replicas * c.layout.dp)
+    prompt = prefill(t, p, w.prompt_mean * one, w.prefix_hit, c.layout.token_budget)
+    busy = np.minimum(arrivals * prompt.stall, 0.95)
+    batch, context = np.zeros(len(rows)), w.context * one
     for _ in range(STEPS):
-        step = decode_step(t, problem.parameters, batch, context) / (1.0 - busy)
+        step = decode_step(t, p, batch, context) / (1.0 - busy)
         batch = np.minimum(arrivals * w.steps_mean * step, table.fits[rows.shape])
     return batch
 
@@ -241,10 +202,8 @@ def homes(table: ShapeTable, rows: Rows) -> tuple[Indices, Indices]:
 
 def bought(problem: Problem, table: ShapeTable, rows: Rows, hardware: Indices) -> Floats:
     """Return the instances that each row needs on its hardware class, (n,)."""
-    layout = table.candidates.layout
-    size = (layout.tp * layout.pp * layout.dp)[rows.shape]
     instance = np.array([h.gpus for h in problem.tables.hardware])[hardware]
-    return instances_needed(rows.replicas + problem.spare, size, instance)
+    return instances_needed(rows.replicas + problem.spare, table.gpus[rows.shape], instance)
 
 
 def objectives(

@@ -67,7 +67,6 @@ def _score(archive: Archive, rows: Rows, hopes: Floats) -> None:
 
 def _promise(archive: Archive, rows: Rows, hopes: Floats) -> Floats:
     """Rank rows: few GPUs and short optimistic latencies first, in log units."""
-    layout = archive.table.candidates.layout
-    size = (layout.tp * layout.pp * layout.dp)[rows.shape] * rows.replicas
+    size = archive.table.gpus[rows.shape] * rows.replicas
     result: Floats = np.log(size) + np.log(hopes).sum(axis=1)
     return result

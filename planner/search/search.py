@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from planner.model.arrays import Floats
 from planner.search.archive import Archive, Entries
-from planner.search.inner import Parts, Rows, deployments, service, shared_parts
+from planner.search.inner import Rows, deployments, service
 from planner.search.problem import Problem
 from planner.search.screen import screen
 from planner.search.seeds import neighbours, seed_shapes
@@ -54,7 +54,6 @@ class Found:
 
     Attributes:
         table: Shapes searched.
-        parts: Their shared parts.
         entries: The archive, in canonical order.
         candidates: Deployments that the shapes stand for; scored: those that the open-loop formula
             was asked for.
@@ -64,7 +63,6 @@ class Found:
     """
 
     table: ShapeTable
-    parts: Parts
     entries: Entries
     candidates: int
     scored: int
@@ -81,7 +79,6 @@ class _Search:
         self.progress = progress or (lambda *_: None)
         self.end = time.monotonic() + (settings.time_limit or np.inf)
         self.table = shape_table(problem)
-        self.parts = shared_parts(problem, self.table)
         self.archive = Archive(problem, self.table)
         self.seen = np.zeros(len(self.table), dtype=bool)
         self.trials = 0
@@ -119,7 +116,7 @@ class _Search:
         """Seeds, then the study."""
         self.progress("trying what is usual", 0.0)
         seeds = seed_shapes(self.problem, self.table)
-        judge = Judge(self.archive, self.parts, guide)
+        judge = Judge(self.archive, guide)
         judge.judge(seeds)
         self.seen[seeds] = True
         trials = TRIALS if self.settings.trials is None else self.settings.trials
@@ -135,7 +132,7 @@ class _Search:
         """Sweep the neighbourhood of the archive until it adds nothing."""
         while not self.late():
             fresh = np.zeros(len(self.table), dtype=bool)
-            fresh[neighbours(self.table, self.archive.shapes())] = True
+            fresh[neighbours(self.problem, self.table, self.archive.shapes())] = True
             fresh &= ~self.seen
             if not fresh.any():
                 return
@@ -149,7 +146,7 @@ class _Search:
         )
 
     def rows(self, shapes: Mask) -> Rows:
-        return deployments(self.problem, self.table, self.parts, np.flatnonzero(shapes))
+        return deployments(self.problem, self.table, np.flatnonzero(shapes))
 
     def candidates(self) -> int:
         """Deployments that the space stands for: all combinations of the inner choices."""
@@ -180,7 +177,6 @@ def search(
     work.run(np.ones(len(problem.tables.hardware)) if guide is None else guide)
     return Found(
         table=work.table,
-        parts=work.parts,
         entries=work.archive.entries,
         candidates=work.candidates(),
         scored=work.archive.scored,

@@ -6,7 +6,7 @@ import numpy as np
 
 from planner.model.arrays import Indices
 from planner.search.problem import Problem
-from planner.search.shapes import AXES, ShapeTable
+from planner.search.shapes import ShapeTable
 
 
 def seed_shapes(problem: Problem, table: ShapeTable) -> Indices:
@@ -29,14 +29,24 @@ def seed_shapes(problem: Problem, table: ShapeTable) -> Indices:
     return np.unique(np.concatenate(picked)).astype(np.intp)
 
 
-def neighbours(table: ShapeTable, shapes: Indices) -> Indices:
-    """Return every shape that differs from one of these in one choice, sorted."""
+def neighbours(problem: Problem, table: ShapeTable, shapes: Indices) -> Indices:
+    """Return every shape that differs from one of these in one choice, sorted.
+
+    Tensor, pipeline and data parallel degree are three choices.
+    """
     axes = table.shapes.axes()[shapes]
     found = [shapes]
-    for column in range(len(AXES)):
+    degrees = np.array([(x.tp, x.pp, x.dp) for x in problem.layouts])
+    apart = (degrees[:, None, :] != degrees[None, :, :]).sum(axis=2)
+    for layout, near in enumerate(apart <= 1):
+        mine, others = axes[axes[:, 4] == layout], np.flatnonzero(near)
+        changed = np.repeat(mine, len(others), axis=0)
+        changed[:, 4] = np.tile(others, len(mine))
+        found.append(table.find(changed))
+    for column in (0, 1, 2, 3, 5):
         size = table.sizes[column]
         changed = np.repeat(axes, size, axis=0)
         changed[:, column] = np.tile(np.arange(size), len(axes))
-        rows = table.find(changed)
-        found.append(np.unique(rows[rows >= 0]))
-    return np.unique(np.concatenate(found)).astype(np.intp)
+        found.append(table.find(changed))
+    rows = np.unique(np.concatenate(found))
+    return rows[rows >= 0].astype(np.intp)

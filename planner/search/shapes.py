@@ -6,7 +6,7 @@ server does not care how many GPUs the instance has); the classes of a shape are
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -31,6 +31,17 @@ from planner.spec.space import Condition
 Mask = NDArray[np.bool_]
 SERVER_GPUS = 8
 """GPUs of the usual server."""
+BLOCK = 4096
+"""Rows of one call of the model: its arrays stay in the processor's cache."""
+DRAFTED = (
+    "draft_tokens",
+    "accept_first",
+    "accept_decay",
+    "draft_layers",
+    "draft_head",
+    "draft_share",
+)
+"""Columns that speculation sets."""
 AXES = ("hardware", "stack", "weights", "kv", "layout", "draft")
 
 
@@ -65,7 +76,10 @@ class ShapeTable:
         shapes: (n,).
         sizes: Number of choices on each axis.
         twins: First hardware class on which a layout behaves alike, (hardware, layout).
-        candidates: Columns of each shape with one replica; batch limit and budget are open.
+        bases: Columns of shapes without speculation, one replica; batch limit and budget are open.
+        base_of: Row of `bases` of each shape, (n,).
+        drafts: Columns that speculation sets, (drafts,).
+        gpus: GPUs of a replica, (n,).
         fits: Sequences of the workload that one dp rank holds, (n,).
         loss, loss_p90: Quality loss as compared, and its pessimistic end [%], (n,).
         home_hardware: Hardware classes of all shapes, shape by shape.
@@ -75,7 +89,10 @@ class ShapeTable:
     shapes: Shapes
     sizes: tuple[int, ...]
     twins: Indices
-    candidates: Candidates
+    bases: Candidates
+    base_of: Indices
+    drafts: Mapping[str, Floats]
+    gpus: Floats
     fits: Floats
     loss: Floats
     loss_p90: Floats
@@ -84,6 +101,16 @@ class ShapeTable:
 
     def __len__(self) -> int:
         return len(self.shapes)
+
+    def columns(
+        self, shapes: Indices, limit: Floats, budget: Floats, replicas: Floats
+    ) -> Candidates:
+        """Return the columns of shapes with these batch limits, token budgets and replicas."""
+        c = self.bases.take(self.base_of[shapes])
+        draft = self.shapes.draft[shapes]
+        drafted = {name: values[draft] for name, values in self.drafts.items()}
+        inner = {"max_sequences": limit, "token_budget": budget, "replicas": replicas}
+        return replace(c, layout=replace(c.layout, **drafted, **inner))
 
     def find(self, axes: Indices) -> Indices:
         """Return the row of each (n, 6) combination; -1 where there is no such shape."""
@@ -101,60 +128,106 @@ def shape_table(problem: Problem) -> ShapeTable:
     hardware, stack, weights, kv, layout, draft = (
         axis.astype(np.intp) for axis in np.nonzero(allowed)
     )
-    twins = _twins(problem)
-    sizes = allowed.shape
+    twins, sizes = _twins(problem), allowed.shape
     codes = np.ravel_multi_index(
         (twins[hardware, layout], stack, weights, kv, layout, draft), sizes
     )
     distinct, shape_of = np.unique(codes, return_inverse=True)
-    axes = [axis.astype(np.intp) for axis in np.unravel_index(distinct, sizes)]
-    named = dict(zip(AXES, axes, strict=True))
-    shapes = Shapes(**named, code=distinct.astype(np.intp))
-    candidates = build(problem.tables, _choices(problem, shapes))
-    fits = sequences_that_fit(candidates, np.full(len(shapes), problem.demand.workload.context_end))
-    longest = sequences_that_fit(candidates, np.full(len(shapes), problem.demand.longest))
+    every = _unfitted(problem, sizes, twins, distinct.astype(np.intp))
+    fits, longest = _fits(problem, every)
     holds = (longest >= 1.0) & (fits >= 1.0)
-    kept = holds[shape_of] & _needed(problem, shapes, holds, hardware, shape_of)
-    hardware, shape_of = hardware[kept], shape_of[kept]
-    order = np.lexsort((hardware, shape_of))
-    used, counts = np.unique(shape_of, return_counts=True)
+    kept = holds[shape_of] & _needed(problem, every.shapes, holds, hardware, shape_of)
+    return _kept(every, fits, hardware[kept], shape_of[kept])
+
+
+def _unfitted(
+    problem: Problem, sizes: tuple[int, ...], twins: Indices, codes: Indices
+) -> ShapeTable:
+    """Return the table of these shapes, before memory has been looked at; without homes."""
+    axes = [axis.astype(np.intp) for axis in np.unravel_index(codes, sizes)]
+    shapes = Shapes(**dict(zip(AXES, axes, strict=True)), code=codes)
+    plain, base_of = np.unique(codes // sizes[-1], return_inverse=True)
+    based = [axis.astype(np.intp) for axis in np.unravel_index(plain, sizes[:-1])]
     losses = np.array([[loss.objective for loss in row] for row in problem.losses])
     worst = np.array([[loss.p90 for loss in row] for row in problem.losses])
-    kept_shapes = shapes.take(used)
+    nobody = np.zeros(0, dtype=np.intp)
     return ShapeTable(
-        shapes=kept_shapes,
+        shapes=shapes,
         sizes=sizes,
         twins=twins,
-        candidates=candidates.take(used),
+        bases=build(problem.tables, _choices(problem, based, np.zeros(len(plain), dtype=np.intp))),
+        base_of=base_of.astype(np.intp),
+        drafts=_draft_columns(problem),
+        gpus=np.array([float(gpus(x)) for x in problem.layouts])[shapes.layout],
+        fits=np.zeros(len(codes)),
+        loss=losses[shapes.weights, shapes.kv],
+        loss_p90=worst[shapes.weights, shapes.kv],
+        home_hardware=nobody,
+        home_start=nobody,
+    )
+
+
+def _fits(problem: Problem, table: ShapeTable) -> tuple[Floats, Floats]:
+    """Return how many sequences of the workload, and of the longest kind, each shape holds."""
+    demand = problem.demand
+    fits, longest = np.zeros((2, len(table)))
+    for start in range(0, len(table), BLOCK):
+        at = np.arange(start, min(start + BLOCK, len(table)))
+        one = np.ones(len(at))
+        c = table.columns(at, one, one, one)
+        fits[at] = sequences_that_fit(c, demand.workload.context_end * one)
+        longest[at] = sequences_that_fit(c, demand.longest * one)
+    return fits, longest
+
+
+def _kept(every: ShapeTable, fits: Floats, hardware: Indices, shape_of: Indices) -> ShapeTable:
+    """Return the shapes that have a home, with their homes."""
+    order = np.lexsort((hardware, shape_of))
+    used, counts = np.unique(shape_of, return_counts=True)
+    bases, base_of = np.unique(every.base_of[used], return_inverse=True)
+    return replace(
+        every,
+        shapes=every.shapes.take(used),
+        bases=every.bases.take(bases),
+        base_of=base_of.astype(np.intp),
+        gpus=every.gpus[used],
         fits=fits[used],
-        loss=losses[kept_shapes.weights, kept_shapes.kv],
-        loss_p90=worst[kept_shapes.weights, kept_shapes.kv],
+        loss=every.loss[used],
+        loss_p90=every.loss_p90[used],
         home_hardware=hardware[order],
         home_start=np.concatenate([[0], np.cumsum(counts)]).astype(np.intp),
     )
 
 
-def _choices(problem: Problem, shapes: Shapes) -> Choices:
-    one = np.ones(len(shapes))
-    drafts, layouts = problem.drafts, problem.layouts
-    draft = np.array([(d.method, d.tokens, d.first, d.decay) for d in drafts])[shapes.draft]
-    layout = np.array([(x.tp, x.pp, x.dp) for x in layouts], dtype=float)[shapes.layout]
+def _draft_columns(problem: Problem) -> dict[str, Floats]:
+    """Return the columns that speculation sets, one row a draft."""
+    count = len(problem.drafts)
+    zero = [np.zeros(count, dtype=np.intp) for _ in AXES[:-1]]
+    layout = build(problem.tables, _choices(problem, zero, np.arange(count))).layout
+    return {name: getattr(layout, name) for name in DRAFTED}
+
+
+def _choices(problem: Problem, axes: Sequence[Indices], draft: Indices) -> Choices:
+    hardware, stack, weights, kv, place = axes
+    one = np.ones(len(hardware))
+    choices = np.array([(d.method, d.tokens, d.first, d.decay) for d in problem.drafts])[draft]
+    layout = np.array([(x.tp, x.pp, x.dp) for x in problem.layouts], dtype=float)[place]
     return Choices(
-        architecture=np.zeros(len(shapes), dtype=np.intp),
-        hardware=shapes.hardware,
-        stack=shapes.stack,
-        weights=shapes.weights,
-        kv=shapes.kv,
-        method=draft[:, 0].astype(np.intp),
+        architecture=np.zeros(len(hardware), dtype=np.intp),
+        hardware=hardware,
+        stack=stack,
+        weights=weights,
+        kv=kv,
+        method=choices[:, 0].astype(np.intp),
         tp=layout[:, 0],
         pp=layout[:, 1],
         dp=layout[:, 2],
         replicas=one,
         max_sequences=one,
         token_budget=one,
-        draft_tokens=draft[:, 1],
-        accept_first=draft[:, 2],
-        accept_decay=draft[:, 3],
+        draft_tokens=choices[:, 1],
+        accept_first=choices[:, 2],
+        accept_decay=choices[:, 3],
         poll_steps=0 * one,
         batch_wait_steps=0 * one,
     )
@@ -296,9 +369,3 @@ def _behaviour(h: HardwareClass, x: Layout) -> Hashable:
     spans = (x.tp * x.dp > node, gpus(x) > node)
     network = h.internode_gb_per_s if any(spans) else 0.0
     return (h.accelerator.id, x, link.kind, link.rate, spans, network)
-
-
-def with_inner(c: Candidates, limit: Floats, budget: Floats, replicas: Floats) -> Candidates:
-    """Return the columns with these batch limits, token budgets and replicas."""
-    layout = replace(c.layout, max_sequences=limit, token_budget=budget, replicas=replicas)
-    return replace(c, layout=layout)

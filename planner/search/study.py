@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from planner.model.arrays import Floats, Indices
 from planner.search.archive import Archive
-from planner.search.inner import Parts, bought, deployments, homes, service, within_reach
+from planner.search.inner import bought, deployments, homes, service, within_reach
 from planner.search.problem import Problem
 
 if TYPE_CHECKING:
@@ -82,14 +82,12 @@ class Judge:
 
     Attributes:
         archive: Takes the deployments.
-        parts: Shared parts of the shapes.
         guide: Weight of an instance of each hardware class, such as its price: tells the sampler
             which shapes are cheap and changes nothing in the archive.
         verdicts: By row of the shape table.
     """
 
     archive: Archive
-    parts: Parts
     guide: Floats
     verdicts: dict[int, Verdict] = field(default_factory=dict)
 
@@ -104,7 +102,7 @@ class Judge:
 
     def _score(self, shapes: Indices) -> None:
         problem, table = self.archive.problem, self.archive.table
-        rows = deployments(problem, table, self.parts, shapes)
+        rows = deployments(problem, table, shapes)
         served = service(problem, table, rows)
         self.archive.scored += len(rows)
         self.archive.add(rows, served)

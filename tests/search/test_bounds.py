@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from planner.search.bounds import matched, optimistic
-from planner.search.inner import deployments, service, shared_parts
+from planner.search.inner import deployments, service
 from planner.search.shapes import shape_table
 from tests.search.problems import everything, random_problem
 
@@ -15,8 +15,7 @@ from tests.search.problems import everything, random_problem
 def test_no_deployment_is_faster_than_its_optimistic_values(seed):
     problem = random_problem(seed)
     table = shape_table(problem)
-    parts = shared_parts(problem, table)
-    rows = deployments(problem, table, parts, everything(table))
+    rows = deployments(problem, table, everything(table))
     hopes = optimistic(problem, table, rows)
     served = service(problem, table, rows)
     assert (hopes <= served).all()

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from planner.pareto import rounded
-from planner.search.inner import deployments, service, shared_parts
+from planner.search.inner import deployments, service
 from planner.search.search import Settings, search
 from planner.search.shapes import shape_table
 from tests.search.problems import everything, offline, random_problem, vectors
@@ -43,16 +43,15 @@ def test_enumeration_is_the_definition():
     problem = random_problem(3)
     found = search(problem, settings=Settings(enumerate_all=True))
     table = shape_table(problem)
-    rows = deployments(problem, table, shared_parts(problem, table), everything(table))
+    rows = deployments(problem, table, everything(table))
     served = service(problem, table, rows)
     kept: dict[int, list[tuple[float, ...]]] = {}
-    layout = table.candidates.layout
     for i in range(len(rows)):
         shape = rows.shape[i]
         ttft, tpot = served[i]
         if not (ttft <= problem.reach.ttft and tpot <= problem.reach.tpot):
             continue
-        size = layout.tp[shape] * layout.pp[shape] * layout.dp[shape]
+        size = table.gpus[shape]
         for home in table.home_hardware[table.home_start[shape] : table.home_start[shape + 1]]:
             gpus = problem.tables.hardware[home].gpus
             inside = gpus // size
@@ -153,11 +152,11 @@ class TestOffline:
 
     def test_instance_hours_are_instances_times_the_run(self):
         found = search(self.problem)
-        layout, table = found.table.candidates.layout, found.table
+        table = found.table
         entries = found.entries
         for i in range(len(entries)):
             shape = entries.rows.shape[i]
-            size = layout.tp[shape] * layout.pp[shape] * layout.dp[shape]
+            size = table.gpus[shape]
             gpus = self.problem.tables.hardware[entries.hardware[i]].gpus
             fitting = max(gpus // size, 1)
             instances = -(-entries.rows.replicas[i] // fitting) * -(-size // gpus)

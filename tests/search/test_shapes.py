@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from planner.candidates.support import kv_fault, layout_fault, weights_fault
-from planner.search.inner import deployments, shared_parts
+from planner.search.inner import deployments
 from planner.search.setup import acceptance
 from planner.search.shapes import RULES, gpus, shape_table
 from tests.search.problems import catalog, everything, random_problem, random_setting
@@ -87,7 +87,7 @@ def test_twins_are_scored_alike():
 def test_deployments_carry_the_load_and_use_the_smallest_batch_limit_that_does():
     problem = random_problem(8)
     table = shape_table(problem)
-    rows = deployments(problem, table, shared_parts(problem, table), everything(table))
+    rows = deployments(problem, table, everything(table))
     assert (rows.replicas <= problem.inner.max_replicas).all()
     assert (rows.replicas == np.round(rows.replicas)).all()
     keys = np.stack([rows.shape, rows.budget, rows.replicas])

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 from planner.search.archive import Archive
-from planner.search.inner import shared_parts
 from planner.search.seeds import neighbours, seed_shapes
 from planner.search.shapes import shape_table
 from planner.search.study import (
@@ -26,7 +25,7 @@ def judge():
     problem = random_problem(8)
     table = shape_table(problem)
     archive = Archive(problem, table)
-    return Judge(archive, shared_parts(problem, table), np.ones(len(problem.tables.hardware)))
+    return Judge(archive, np.ones(len(problem.tables.hardware)))
 
 
 def test_planted_seeds_are_the_parents_of_the_first_generation(judge):
@@ -101,7 +100,7 @@ def test_neighbours_differ_in_one_choice():
     problem = random_problem(10)
     table = shape_table(problem)
     start = np.array([0, len(table) // 2])
-    near = neighbours(table, start)
+    near = neighbours(problem, table, start)
     assert set(start) <= set(near)
     axes, of = table.shapes.axes(), table.shapes.axes()[start]
     for row in near:
