@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from planner.candidates.efficiency import Stack
 from planner.candidates.hardware import HardwareClass
 from planner.candidates.weights import BASE_FORMAT, runs_natively
+from planner.catalog import version_numbers
 from planner.spec.accelerator import Accelerator
 from planner.spec.architecture import Architecture
 from planner.spec.precision import KvFormat, WeightFormat
@@ -99,3 +100,21 @@ def layout_fault(
     if layout.tp > hardware.node_gpus and hardware.internode_gb_per_s <= 0:
         return f"tp {layout.tp} spans servers whose network is not known"
     return ""
+
+
+def together_fault(stack: Stack, layout: Layout, method: SpeculationMethod | None) -> str:
+    """Why the engine cannot run these features together; empty = it can, or does not say."""
+    runtime = stack.generation.runtime
+    if runtime is None:
+        return ""
+    features = {
+        name
+        for name, used in (
+            ("tensor", layout.tp > 1), ("pipeline", layout.pp > 1), ("data", layout.dp > 1),
+        )
+        if used
+    }  # fmt: skip
+    if method is not None:
+        features |= {"speculation", method.id}
+    version = stack.version or version_numbers(runtime.version)
+    return runtime.exclusion(frozenset(features), version)
