@@ -8,7 +8,7 @@ import numpy as np
 
 from planner.model.arrays import Floats
 from planner.model.memory import sequences_that_fit
-from planner.model.queueing.service import Service, chunks, mean_step, prompts
+from planner.model.queueing.service import Service, chunks, company, mean_step, prompts
 
 REWORK = 1.15
 """Prompt work with that of preempted sequences, where KV memory limits the batch."""
@@ -22,13 +22,13 @@ class Saturation:
         rate: Highest stable rate if at least one sequence fits [requests/s].
         slots: Sequences resident at most; below 1 = not even one fits.
         limit: Sequences that the engine allows.
-        prompt_tokens: Prompt tokens per step.
+        prompts: Prompts per step.
     """
 
     rate: Floats
     slots: Floats
     limit: Floats
-    prompt_tokens: Floats
+    prompts: Floats
 
 
 def kv_slots(s: Service, tokens: float) -> Floats:
@@ -59,8 +59,10 @@ def saturation(s: Service) -> Saturation:
     by_slots = held * s.steps / (s.steps + chunks(s, held).mean)
     by_tokens = s.budget * s.steps / (s.carried * s.steps + s.tokens_mean)
     batch = np.minimum(by_slots, by_tokens)
-    tokens = batch / s.steps * s.tokens_mean
+    prompts_per_step = batch / s.steps
     preempted = (by_memory < limit) & (engine.full_length == 0) & (by_slots <= by_tokens)
     rework = np.where(preempted, REWORK, 1.0)
-    step = mean_step(s, prompts(s, tokens), batch, rework=rework)
-    return Saturation(batch / s.steps / step.time, slots, limit, tokens)
+    step = mean_step(
+        s, prompts(s, company(s, prompts_per_step)), batch, rework=rework, full=by_tokens < by_slots
+    )
+    return Saturation(prompts_per_step / step.time, slots, limit, prompts_per_step)

@@ -14,6 +14,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from planner.model.arrays import Candidates, Floats, Parameters
 from planner.model.forward import decode_step, prefill_pass
@@ -157,6 +158,17 @@ def prompts(s: Service, others: Floats | float) -> Prompts:
     return Prompts(work, overhead, (s.workload.weight * work).sum(axis=0))
 
 
+def company(s: Service, arriving: Floats) -> Floats:
+    """Prompt tokens that share a step with a prompt, averaged over the steps with prompts, (n,).
+
+    Args:
+        s: The server.
+        arriving: Mean prompts that arrive in a step; Poisson, (n,).
+    """
+    some = np.maximum(arriving, 1e-9)
+    return (some / -np.expm1(-some) - 1.0) * s.tokens_mean
+
+
 def chunks(s: Service, batch: Floats) -> Chunks:
     """Return how the token budget cuts prompts while `batch` sequences decode.
 
@@ -181,6 +193,7 @@ def mean_step(
     batch: Floats,
     burstiness: Floats | float = 1.0,
     rework: Floats | float = 1.0,
+    full: NDArray[np.bool_] | bool = False,
 ) -> Step:
     """Return the mean step when `batch` sequences decode.
 
@@ -193,6 +206,7 @@ def mean_step(
         batch: Decoding sequences, (n,).
         burstiness: Squared CV of the gaps between arrivals, (n,).
         rework: Factor on the prompts' work for those computed again.
+        full: Whether every step carries prompt tokens, (n,).
     """
     cut = chunks(s, batch)
     decode = decode_time(s, batch)
@@ -200,6 +214,6 @@ def mean_step(
     prompts_per_step = batch / s.steps
     arrived = prompts_per_step * cut.mean
     size = burst_size(np.asarray(burstiness, dtype=np.float64), prompts_per_step)
-    share = -np.expm1(-arrived / size)
+    share = np.where(full, 1.0, -np.expm1(-arrived / size))
     time = decode + rework * prompts_per_step * cost.work_mean + share * per_chunk
     return Step(time, decode, arrived, share)

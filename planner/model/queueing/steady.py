@@ -14,6 +14,7 @@ from planner.model.queueing.service import (
     Service,
     Step,
     chunks,
+    company,
     decode_time,
     fixed_time,
     mean_step,
@@ -85,9 +86,9 @@ def steady_batch(s: Service, full: Saturation, arrivals: Arrivals) -> Batch:
         A. E. Eckberg, Proc. ITC 10, 1983. planner/model/README.md#queueing.
     """
     held = np.maximum(full.slots, 1.0)
-    guess = full.prompt_tokens * (arrivals.rate / full.rate) ** 1.5
-    step = _solve(s, prompts(s, guess), held, arrivals, FIRST_ITERATIONS)[1]
-    cost = prompts(s, arrivals.rate * step.time * s.tokens_mean)
+    guess = full.prompts * (arrivals.rate / full.rate) ** 1.5
+    step = _solve(s, prompts(s, company(s, guess)), held, arrivals, FIRST_ITERATIONS)[1]
+    cost = prompts(s, company(s, arrivals.rate * step.time))
     mode, step = _solve(s, cost, held, arrivals, ITERATIONS)
     cut = chunks(s, mode)
     sharing = step.mixed / np.maximum(step.chunks, 1e-12)

@@ -1,0 +1,154 @@
+"""The open-loop formulas against the step simulator, which has the same step times.
+
+What is compared is queueing alone: on random deployments, lengths and loads, each run long enough
+that the noise of its percentiles stays below the errors allowed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from statistics import NormalDist
+
+import numpy as np
+import pytest
+
+from planner.model.arrays import Candidates
+from planner.model.memory import sequences_that_fit
+from planner.model.queueing import capacity, percentile, steady_state
+from planner.model.workload import Workload, workload, workload_from_samples
+from planner.simulate import deployment, random_arrivals, simulate
+from tests.random_candidates import parameters, random_candidates
+
+HIGHEST_RANK = 0.999
+REQUESTS = 6_000
+METRICS = ("ttft", "tpot", "e2e")
+
+
+@dataclass(frozen=True)
+class Lengths:
+    mean: float
+    cv: float
+
+    @property
+    def quantile(self) -> Callable[[float], float]:
+        sigma = np.sqrt(np.log1p(self.cv**2))
+        median = self.mean / np.sqrt(1 + self.cv**2)
+        normal = NormalDist()
+        return lambda rank: median * np.exp(sigma * normal.inv_cdf(min(rank, HIGHEST_RANK)))
+
+
+@dataclass(frozen=True)
+class Scenario:
+    candidates: Candidates
+    prompt: Lengths
+    output: Lengths
+    burstiness: float
+    utilization: float
+    seed: int
+    routing: str = "random"
+
+    @property
+    def workload(self) -> Workload:
+        return workload(self.prompt.quantile, self.output.quantile, burstiness=self.burstiness)
+
+
+def scenarios(count: int, seed: int, *, bursty: bool = False) -> list[Scenario]:
+    """Random scenarios with at least 8 resident sequences and outputs of at least 16 tokens."""
+    rng = np.random.default_rng(seed)
+    rows = random_candidates(4 * count, seed)
+    found: list[Scenario] = []
+    for number in range(len(rows)):
+        prompt = Lengths(
+            np.exp(rng.uniform(np.log(64), np.log(12_000))), rng.choice([0, 0.5, 1, 1.5])
+        )
+        output = Lengths(
+            np.exp(rng.uniform(np.log(32), np.log(1_500))), rng.choice([0, 0.5, 1, 1.3])
+        )
+        output = replace(output, mean=max(output.mean, 16 * (1 + output.cv**2)))
+        scenario = Scenario(
+            candidates=rows.take(np.array([number])),
+            prompt=prompt,
+            output=output,
+            burstiness=rng.uniform(2, 9) if bursty else 1.0,
+            utilization=rng.uniform(0.2, 0.8),
+            seed=int(rng.integers(1 << 30)),
+        )
+        one = scenario.candidates
+        fits = sequences_that_fit(one, np.array([scenario.workload.context_end]))
+        if np.minimum(fits, one.layout.max_sequences)[0] >= 8 and len(found) < count:
+            found.append(scenario)
+    return found
+
+
+def errors(s: Scenario, requests: int) -> dict[tuple[str, float], float]:
+    """Predicted / simulated - 1 of p50 and p95 of each metric."""
+    w, p = s.workload, parameters()
+    rate = s.utilization * capacity(s.candidates, p, w) * s.candidates.layout.replicas
+    state = steady_state(s.candidates, p, w, rate, routing=s.routing)
+    arrivals = random_arrivals(
+        float(rate[0]),
+        requests,
+        s.prompt.quantile,
+        s.output.quantile,
+        burstiness=s.burstiness,
+        seed=s.seed,
+    )
+    run = simulate(deployment(s.candidates, p, w, routing=s.routing), arrivals, seed=s.seed)
+    found = {}
+    for metric in METRICS:
+        for share in (0.5, 0.95):
+            simulated = run.percentiles(metric, [share])[0]
+            predicted = float(percentile(state, w, metric, share)[0])
+            found[metric, share] = predicted / simulated - 1
+    return found
+
+
+def capacity_ratio(s: Scenario, requests: int) -> float:
+    """Predicted capacity / completions per second under 1.6 times as much.
+
+    It is predicted for the lengths served meanwhile, whose mean differs from that of the many.
+    """
+    w, p = s.workload, parameters()
+    arrivals = random_arrivals(
+        1.6 * float(capacity(s.candidates, p, w)[0]),
+        requests,
+        s.prompt.quantile,
+        s.output.quantile,
+        seed=s.seed,
+    )
+    run = simulate(deployment(s.candidates, p, w), arrivals, seed=s.seed)
+    begin, end = 0.35 * arrivals.time[-1], arrivals.time[-1]
+    done = (run.done > begin) & (run.done <= end)
+    served = workload_from_samples(
+        arrivals.prompt[done].astype(float), arrivals.output[done].astype(float)
+    )
+    predicted = float(capacity(s.candidates, p, served)[0])
+    return predicted / float(done.sum() / (end - begin))
+
+
+@pytest.fixture(scope="module")
+def poisson() -> list[dict[tuple[str, float], float]]:
+    return [errors(s, REQUESTS) for s in scenarios(300, seed=11)]
+
+
+@pytest.mark.parametrize(
+    ("metric", "median", "high"),
+    [("ttft", 0.09, 0.25), ("tpot", 0.03, 0.20), ("e2e", 0.04, 0.18)],
+)
+def test_p95_of_300_random_deployments_is_close_to_the_simulated_one(poisson, metric, median, high):
+    error = np.abs([e[metric, 0.95] for e in poisson])
+    assert np.median(error) <= median
+    assert np.quantile(error, 0.9) <= high
+
+
+def test_ttft_p95_of_bursty_traffic_is_within_a_third_at_the_median():
+    error = [abs(errors(s, REQUESTS)["ttft", 0.95]) for s in scenarios(100, seed=12, bursty=True)]
+    assert np.median(error) <= 0.35
+
+
+def test_capacity_is_what_the_simulator_completes_under_overload():
+    ratio = [capacity_ratio(s, REQUESTS) for s in scenarios(100, seed=13)]
+    low, high = np.quantile(ratio, [0.05, 0.95])
+    assert low >= 0.85
+    assert high <= 1.03
