@@ -8,6 +8,7 @@ import numpy as np
 
 from planner.model.arrays import Floats
 from planner.model.mixture import Mixture, mixture
+from planner.model.queueing import safe_share
 from planner.model.workload import Workload, workload
 from planner.spec.lengths import Lengths
 from planner.spec.slo import Slo
@@ -140,6 +141,13 @@ def slo_mixture(slo: Slo) -> Mixture:
 def slo_workload(slo: Slo) -> Workload:
     """Return the statistics of all requests together."""
     return slo_mixture(slo).whole
+
+
+def with_headroom(slo: Slo) -> Slo:
+    """Return slo.yaml with the headroom that its lengths call for, where it states none."""
+    if "headroom" in slo.model_fields_set or slo.traffic.offline is not None:
+        return slo
+    return slo.model_copy(update={"headroom": safe_share(mean_lengths(slo)[1])})
 
 
 def sized_rate(slo: Slo) -> float:

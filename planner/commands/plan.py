@@ -15,8 +15,9 @@ from pathlib import Path
 import numpy as np
 
 from planner import __version__
-from planner.candidates.demand import targets
+from planner.candidates.demand import targets, with_headroom
 from planner.candidates.quality import QualityCase
+from planner.candidates.trace_load import TraceLoad, with_trace
 from planner.catalog import Catalog, data_root, load_catalog
 from planner.catalog.models import find_architecture
 from planner.cost import Quotes, allowed_offers, quote
@@ -32,6 +33,7 @@ from planner.select.front import Front, front
 from planner.select.options import Shop
 from planner.select.resize import Desk, verified
 from planner.select.selection import assumed, checked, selection
+from planner.select.trace_notes import trace_notes
 from planner.spec.architecture import Architecture
 from planner.spec.load import load
 from planner.spec.record import ClassArchive, Inputs, PlanRecord, SearchReport
@@ -44,7 +46,6 @@ Progress = Callable[[str, float], None]
 SLACK = 1.5
 """Deployments up to so many times the latency targets are kept, for targets that move a little."""
 LATER: dict[str, Callable[[Slo], bool]] = {
-    "traffic.trace": lambda s: s.traffic.trace is not None,
     "autoscale": lambda s: s.autoscale is not None,
     "purchase.owned": lambda s: s.purchase.owned is not None,
 }
@@ -85,13 +86,15 @@ def plan(  # noqa: PLR0913  (the options of the command line)
     """
     asked, folder = _slo(slo)
     _refuse_later(asked)
+    recorded = with_trace(asked, folder) if asked.traffic.trace is not None else None
+    asked = with_headroom(recorded.slo if recorded else asked)
     known = catalog if isinstance(catalog, Catalog) else load_catalog(catalog, prices=prices)
     day = known.newest_seen if as_of is None else checked_day(as_of)
     chosen_space = _space(space)
     architecture = _architecture(asked.model, folder)
     offers = allowed_offers(known, asked.purchase, day)
     made = setting(asked, known, chosen_space, architecture, offers)
-    work = _Work(asked, known, architecture, made, progress)
+    work = _Work(asked, known, architecture, made, progress, recorded)
     settings = Settings(seed=seed, trials=trials, time_limit=time_limit, prove=prove)
     result = work.answer(settings)
     if verify and asked.traffic.offline is None:
@@ -102,6 +105,7 @@ def plan(  # noqa: PLR0913  (the options of the command line)
         space=chosen_space.model_dump(mode="json"),
         seed=seed,
         as_of=day,
+        trace=recorded.summary if recorded else None,
     )
     return _record(work, result, inputs)
 
@@ -125,6 +129,7 @@ class _Work:
     architecture: Architecture
     made: Setting
     progress: Progress | None
+    recorded: TraceLoad | None = None
 
     def answer(self, settings: Settings) -> _Result:
         """Search near the targets; where nothing meets them, everywhere, for the nearest misses."""
@@ -145,7 +150,9 @@ class _Work:
         """Check the picks by simulation; the archive grows by the sizes that it chose."""
         scene = Scene(self.catalog, self.architecture, result.archive)
         limits = tuple(int(limit) for limit in self.made.problem.inner.batch_limits)
-        done = verified(Desk(scene, self.quotes(), self.slo, limits, seed), self.progress)
+        trace = self.recorded.trace if self.recorded else None
+        desk = Desk(scene, self.quotes(), self.slo, limits, seed, trace)
+        done = verified(desk, self.progress)
         return replace(result, archive=done.archives, front=done.front, checks=done.checks)
 
     def quotes(self) -> dict[str, Quotes]:
@@ -182,6 +189,7 @@ def _record(work: _Work, result: _Result, inputs: Inputs) -> PlanRecord:
         misses=chosen.misses,
         assumptions=(
             *work.made.notes,
+            *(trace_notes(work.recorded, result.checks) if work.recorded else ()),
             *assumed(work.catalog, (*chosen.options, *chosen.untrusted)),
             *checked(work.slo, result.checks, chosen.picks),
         ),

@@ -124,6 +124,10 @@ def binding(option: Option) -> str:
 
 def lengths(value: object) -> str:
     """Return a length distribution of slo.yaml in words."""
+    if isinstance(value, Mapping) and "shares" in value:
+        shares = [float(share) for share in value["shares"]]
+        at = {key: shares[int(rank * len(shares))] for key, rank in (("p50", 0.5), ("p95", 0.95))}
+        value = {**at, "mean": sum(shares) / len(shares)}
     if isinstance(value, Mapping):
         return ", ".join(f"{key} {number(part, 6)}" for key, part in value.items())
     return f"{number(float(str(value)), 6)} each"
@@ -140,6 +144,12 @@ def asked(record: PlanRecord) -> list[str]:
         else f"{number(traffic['rate_per_s'])} requests/s"
     )
     lines = [f"{slo['model']}, {slo['task']}, {load}"]
+    if record.inputs.trace is not None:
+        trace = record.inputs.trace
+        lines.append(
+            f"trace {trace.file}: {number(trace.requests, 9)} requests in"
+            f" {number(trace.duration_s)} s, {number(trace.mean_rate_per_s)}/s on average"
+        )
     for kind in traffic.get("classes") or (traffic,):
         who = f"{kind['name']}, {percent(kind['share'])}: " if "share" in kind else ""
         lines.append(

@@ -17,10 +17,13 @@ from planner.candidates.demand import (
     slo_mixture,
     targets,
 )
+from planner.candidates.trace_load import trace_windows
 from planner.cost import Quotes, cheapest, instances_needed
+from planner.importers.traces import Trace
 from planner.model.arrays import Candidates, Floats
 from planner.model.mixture import Mixture
 from planner.model.queueing import OpenLoop, percentile, steady_state
+from planner.model.windows import Window, WindowStates, window_percentile, window_states
 from planner.model.workload import Workload
 from planner.pareto import rounded
 from planner.select.answers import MARGIN_OF, STANDARD, Mask, answers
@@ -28,7 +31,14 @@ from planner.select.deploy import Scene
 from planner.select.front import Front, front
 from planner.select.options import identity
 from planner.select.picks import picks
-from planner.select.verification import Observation, Requests, Wanted, in_seconds, observe
+from planner.select.verification import (
+    Observation,
+    Replay,
+    Requests,
+    Wanted,
+    in_seconds,
+    observe,
+)
 from planner.simulate import Deployment, deployment
 from planner.spec.record import ClassArchive
 from planner.spec.slo import Slo
@@ -55,6 +65,7 @@ class Desk:
         slo: Targets and limits.
         batch_limits: Batch limits to choose from, rising.
         seed: Of the plan.
+        trace: Replayed instead of drawing requests; None = there is none.
     """
 
     scene: Scene
@@ -62,6 +73,7 @@ class Desk:
     slo: Slo
     batch_limits: tuple[int, ...]
     seed: int = 0
+    trace: Trace | None = None
 
     @cached_property
     def mixture(self) -> Mixture:
@@ -74,9 +86,17 @@ class Desk:
         return self.mixture.whole
 
     @cached_property
-    def requests(self) -> Requests:
+    def requests(self) -> Requests | Replay:
         """Requests to simulate."""
+        if self.trace is not None:
+            return Replay(self.slo, self.trace, self.seed)
         return Requests(self.slo, self.seed)
+
+    @cached_property
+    def windows(self) -> tuple[Window, ...]:
+        """Windows of the trace; empty without one."""
+        hit = self.slo.traffic.prefix_hit_rate
+        return () if self.trace is None else trace_windows(self.trace, prefix_hit=hit)
 
 
 @dataclass
@@ -95,6 +115,7 @@ class Sized:
     names: tuple[str, ...]
     trials: list[Trial] = field(default_factory=list)
     observed: dict[int, Observation] = field(default_factory=dict)
+    over_windows: dict[int, WindowStates] = field(default_factory=dict)
 
     def value(self, name: str) -> int:
         """Return a number of the archive's row."""
@@ -300,6 +321,7 @@ def _checked(sized: Sized) -> tuple[tuple[ClassArchive, ...], Verification]:
             Compared(
                 key=want.key,
                 formula_ms=_finite(_formula(sized, shown, want)),
+                windows_ms=_by_windows(sized, shown, want),
                 simulated_ms=_finite(observation.seen[want.key].value / MILLI),
                 upper_ms=_finite(observation.seen[want.key].upper / MILLI),
             )
@@ -328,6 +350,18 @@ def _formula(sized: Sized, replicas: int, want: Wanted) -> float:
     seen_by = mixed.whole if want.kind == EVERY else mixed.parts[want.kind]
     found = percentile(state, seen_by, want.metric, want.share)
     return float(found[0]) / MILLI
+
+
+def _by_windows(sized: Sized, replicas: int, want: Wanted) -> float | None:
+    """Return a percentile by the formula over the windows of the trace [ms]."""
+    desk = sized.desk
+    if not desk.windows:
+        return None
+    if replicas not in sized.over_windows:
+        c, p = sized.resized(replicas), sized.scene.parameters
+        sized.over_windows[replicas] = window_states(c, p, desk.windows, routing=desk.slo.routing)
+    found = window_percentile(sized.over_windows[replicas], want.metric, want.share)
+    return _finite(float(found[0]) / MILLI)
 
 
 def _extended(sized: Sized, replicas: int) -> object:

@@ -9,6 +9,7 @@ from math import ceil, inf, sqrt
 import numpy as np
 
 from planner.candidates.demand import EVERY, kinds, sized_rate
+from planner.importers.traces import Trace
 from planner.model.arrays import Floats, Indices
 from planner.simulate import Arrivals, Deployment, Run, random_arrivals, simulate
 from planner.simulate.run import Metric
@@ -138,6 +139,40 @@ class Requests:
         return Drawn(drawn if longest is None else cut(drawn, longest), kind)
 
 
+@dataclass(frozen=True)
+class Replay:
+    """Recorded requests, replayed once; of a long trace those around its busiest minute."""
+
+    slo: Slo
+    trace: Trace
+    seed: int = 0
+
+    @property
+    def seeds(self) -> tuple[int, ...]:
+        """Seed of random routing."""
+        return (self.seed,)
+
+    def draw(self, seed: int, count: int, rate: float = 1.0) -> Drawn:
+        """Return the requests at their own times; seed, count and rate change nothing."""
+        del seed, count, rate
+        trace = self.trace
+        first = _busiest(trace.arrival_s)
+        part = slice(first, first + MOST_REQUESTS)
+        time = trace.arrival_s[part] - trace.arrival_s[first]
+        arrivals = Arrivals(time, trace.prompt_tokens[part], trace.output_tokens[part])
+        longest = self.slo.traffic.max_context_tokens
+        kind = np.zeros(len(arrivals), dtype=np.intp)
+        return Drawn(arrivals if longest is None else cut(arrivals, longest), kind)
+
+
+def _busiest(time: Floats) -> int:
+    """Return the first of the requests around the busiest minute."""
+    if len(time) <= MOST_REQUESTS:
+        return 0
+    middle = int(np.argmax(np.searchsorted(time, time + 60.0) - np.arange(len(time))))
+    return int(np.clip(middle - MOST_REQUESTS // 2, 0, len(time) - MOST_REQUESTS))
+
+
 def cut(arrivals: Arrivals, longest: int) -> Arrivals:
     """Return the requests with prompts cut, then outputs, so that both together fit."""
     output = np.minimum(arrivals.output, longest - 1)
@@ -146,7 +181,7 @@ def cut(arrivals: Arrivals, longest: int) -> Arrivals:
 
 def observe(
     fleet: Deployment,
-    requests: Requests,
+    requests: Requests | Replay,
     wanted: Sequence[Wanted],
     in_flight: float,
     *,
@@ -168,11 +203,14 @@ def observe(
     Source:
         A. M. Law, Simulation Modeling and Analysis, 5th ed., 2015, section 9.5.3.
     """
-    replicas = min(fleet.replicas, max(SERVERS // fleet.ranks, 1))
+    replay = isinstance(requests, Replay)
+    replicas = fleet.replicas if replay else min(fleet.replicas, max(SERVERS // fleet.ranks, 1))
     part = replicas / fleet.replicas
     small = replace(fleet, replicas=replicas)
     rate = sized_rate(requests.slo) * part
     count, warm_up, cool_down = _length(in_flight * part, max(w.share for w in wanted))
+    if replay:
+        warm_up = cool_down = 0.0
     runs: list[Run] = []
     whose: list[Indices] = []
     seen: dict[str, Seen] = {}
@@ -182,6 +220,10 @@ def observe(
         runs.append(done)
         whose.append(drawn.kind)
         seen = {want.key: of_kind(runs, whose, want) for want in wanted}
+        count = len(drawn.kind)
+        if replay:
+            # It has happened once and as it is: nothing is uncertain about it.
+            seen = {key: Seen(found.value, found.value) for key, found in seen.items()}
         if probe and any(seen[want.key].value > want.limit for want in wanted):
             break
     return Observation(

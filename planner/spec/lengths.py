@@ -1,8 +1,9 @@
-"""Distributions of prompt and output lengths: a number, {p50, p95} or {mean, cv}."""
+"""Distributions of prompt and output lengths: a number, {p50, p95}, {mean, cv} or as recorded."""
 
 from __future__ import annotations
 
 import math
+from itertools import pairwise
 from statistics import NormalDist
 from typing import Annotated, Any, Self
 
@@ -102,6 +103,47 @@ class MomentLengths(Spec):
         return _quantile(self.median, self.sigma, share)
 
 
+class SampledLengths(Spec):
+    """Lengths as they were recorded: the mean of each of many equal shares of the requests.
+
+    Attributes:
+        shares: Mean lengths of equal shares, rising [tokens].
+    """
+
+    shares: Annotated[tuple[Tokens, ...], Field(min_length=2, max_length=1000)]
+
+    @property
+    def median(self) -> float:
+        """Median [tokens]."""
+        return self.quantile(0.5)
+
+    @property
+    def mean(self) -> float:
+        """Mean [tokens]."""
+        return sum(self.shares) / len(self.shares)
+
+    @property
+    def sigma(self) -> float:
+        """Standard deviation of the logarithm of a log-normal with the same mean and variance."""
+        square = sum(value * value for value in self.shares) / len(self.shares)
+        return math.sqrt(math.log(max(square / self.mean**2, 1.0)))
+
+    def quantile(self, share: float) -> float:
+        """Return the length [tokens] that a share (0 to 1, exclusive) of requests stay within.
+
+        A share's mean stands at its middle; between the middles lengths rise in straight lines.
+        """
+        place = min(max(share * len(self.shares) - 0.5, 0.0), len(self.shares) - 1.0)
+        low = min(int(place), len(self.shares) - 2)
+        return self.shares[low] + (place - low) * (self.shares[low + 1] - self.shares[low])
+
+    @model_validator(mode="after")
+    def _in_order(self) -> Self:
+        if any(high < low for low, high in pairwise(self.shares)):
+            raise KeyFaultsError(("shares", "do not rise; sort them"))
+        return self
+
+
 def _constant(value: Any) -> Any:
     """Read a bare number as the constant length that it is."""
     if isinstance(value, int | float) and not isinstance(value, bool):
@@ -110,15 +152,23 @@ def _constant(value: Any) -> Any:
 
 
 def _form(value: Any) -> str | None:
-    if isinstance(value, QuantileLengths | MomentLengths):
-        return "moments" if isinstance(value, MomentLengths) else "quantiles"
+    for tag, form in _FORMS.items():
+        if isinstance(value, form):
+            return tag
     if not isinstance(value, dict):
         return None
+    if "shares" in value:
+        return "shares"
     return "moments" if "mean" in value or "cv" in value else "quantiles"
 
 
+_FORMS = {"quantiles": QuantileLengths, "moments": MomentLengths, "shares": SampledLengths}
+
+
 Lengths = Annotated[
-    Annotated[QuantileLengths, Tag("quantiles")] | Annotated[MomentLengths, Tag("moments")],
+    Annotated[QuantileLengths, Tag("quantiles")]
+    | Annotated[MomentLengths, Tag("moments")]
+    | Annotated[SampledLengths, Tag("shares")],
     Discriminator(
         _form,
         custom_error_type="lengths",

@@ -13,6 +13,7 @@ from pydantic import Field
 from planner.spec.base import Count, Name, NonNegative, Positive, Share, Spec
 from planner.spec.efficiency import Evidence
 from planner.spec.offer import Flag, Offer, Term
+from planner.spec.trace import TraceSummary
 from planner.spec.verification import Simulated, Verification
 
 Whole = Annotated[int, Field(ge=0)]
@@ -43,6 +44,7 @@ class Inputs(Spec):
         calibration: Digest of the calibration file; empty = none.
         seed: Seed of the search.
         as_of: Date that prices are judged by, YYYY-MM-DD.
+        trace: The trace whose figures stand in `slo`; None = slo.yaml named none.
     """
 
     slo: dict[str, Any]
@@ -51,6 +53,7 @@ class Inputs(Spec):
     calibration: str = ""
     seed: int
     as_of: Name
+    trace: TraceSummary | None = None
 
 
 class Hardware(Spec):

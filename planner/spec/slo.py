@@ -112,7 +112,7 @@ class Slo(Spec):
         traffic: Load.
         targets: Latency targets (key ``slo``); may be empty for offline work.
         headroom: Share of the predicted safe rate that is used until a simulation has checked
-            the option.
+            the option. Where the file states none, 0.7 for outputs below 100 tokens on average.
         routing: How requests are spread over replicas.
         autoscale: Replicas follow ``traffic.load_profile``.
         objectives: Two to four things to trade off.

@@ -30,12 +30,14 @@ class Compared(Spec):
     Attributes:
         key: As in slo.yaml (``ttft_p95_ms``).
         formula_ms: By the closed formula; None = without bound.
+        windows_ms: By the formula over the windows of a trace; None = no trace, or no bound.
         simulated_ms: Over the requests of all seeds; None = without bound.
         upper_ms: Upper end of the confidence interval of the simulated percentile.
     """
 
     key: Name
     formula_ms: Milliseconds
+    windows_ms: Milliseconds = None
     simulated_ms: Milliseconds
     upper_ms: Milliseconds
 
@@ -65,7 +67,7 @@ class Verification(Spec):
         trials: Replicas tried, in that order.
         latencies: p50 and p95 of TTFT, TPOT and E2E, and every target, of ``option``.
         utilization: Share of the time that a server is busy.
-        seeds: Seeds of the runs; the same requests for every option.
+        seeds: Seeds of the runs; the same requests for every option. A trace is replayed once.
         requests: Requests of each run.
         replicas_simulated: Replicas in the simulation; fewer than the option's for large fleets,
             at the same rate for each, which can only lengthen waits.

@@ -168,3 +168,49 @@ def test_spare_replicas_are_bought_beside_those_that_hold_the_targets():
         # What was simulated is the fleet with its spare down.
         assert check.trials[-1].replicas == option.replicas or check.holds
         assert option.gpus >= (option.replicas + 1) * option.gpus_per_replica
+
+
+def a_bursty_trace(path, seed=0):
+    """Ten minutes of chats at 4/s, every third minute at 12/s."""
+    random = np.random.default_rng(seed)
+    minutes = [12.0 if minute % 3 == 2 else 4.0 for minute in range(10)]
+    times = [60.0 * i + np.sort(random.random(int(60 * r))) * 60 for i, r in enumerate(minutes)]
+    rows = [
+        f"{time:.3f},{int(prompt)},{int(output)}"
+        for time in np.concatenate(times)
+        for prompt, output in [np.exp(random.normal([6.2, 5.0], [0.6, 0.5]))]
+    ]
+    path.write_text("arrival_s,prompt_tokens,output_tokens\n" + "\n".join(rows) + "\n")
+
+
+def test_a_trace_is_replayed_for_the_picks_beside_both_formulas(tmp_path):
+    a_bursty_trace(tmp_path / "trace.csv")
+    (tmp_path / "slo.yaml").write_text(
+        "model: meta-llama/Llama-3.1-8B-Instruct\n"
+        "traffic: {trace: trace.csv}\n"
+        "slo: {ttft_p95_ms: 600, tpot_p95_ms: 30, confidence: 0.5}\n"
+        "purchase: {accelerators: [l40s, h100-sxm], allow_unvalidated: true}\n"
+    )
+    record = plan(tmp_path / "slo.yaml", space="quick")
+    trace = record.inputs.trace
+    assert (trace.requests, trace.window_s) == (3840, 60.0)
+    assert trace.peak_rate_per_s == pytest.approx(12.0, rel=0.02)
+    assert trace.mean_rate_per_s == pytest.approx(6.4, rel=0.02)
+    assert record.picks
+    for check in record.verification:
+        assert check.requests == 3840
+        for entry in check.latencies:
+            assert entry.upper_ms == entry.simulated_ms
+            # Each window in its own steady state is within a factor of what happened.
+            assert 0.5 <= entry.windows_ms / entry.simulated_ms <= 2.0
+    assert any("busiest 60 s" in note for note in record.assumptions)
+    text = FORMATS["table"](record, width=120)
+    assert "trace trace.csv: 3,840 requests" in text
+
+
+def test_headroom_follows_the_length_of_the_outputs_unless_the_file_states_it():
+    short = {**BASE["traffic"], "output_tokens": 50}
+    assert plan(an_slo(short), space="quick", verify=False).inputs.slo["headroom"] == 0.7
+    assert plan(an_slo({}), space="quick", verify=False).inputs.slo["headroom"] == 0.8
+    asked = an_slo(short, headroom=0.5)
+    assert plan(asked, space="quick", verify=False).inputs.slo["headroom"] == 0.5

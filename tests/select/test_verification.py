@@ -154,7 +154,7 @@ def test_a_large_fleet_is_simulated_in_part_at_the_same_rate_a_server():
 
 def test_every_size_gets_the_same_requests():
     requests = Requests(CHAT, seed=3)
-    few, many = requests.draw(6, 50), requests.draw(6, 9000)
+    few, many = requests.draw(6, 50).arrivals, requests.draw(6, 9000).arrivals
     np.testing.assert_array_equal(few.time, many.time[:50])
     np.testing.assert_array_equal(few.prompt, many.prompt[:50])
     np.testing.assert_array_equal(few.output, many.output[:50])

@@ -1,0 +1,153 @@
+"""A recorded trace -> the load as the model sees it: lengths, a rate, windows of time."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import isfinite
+from pathlib import Path
+
+import numpy as np
+
+from planner.errors import Fault, InputError
+from planner.importers.traces import Trace, read_trace
+from planner.model.arrays import Floats, Indices
+from planner.model.windows import Window
+from planner.model.workload import Workload, workload_from_samples
+from planner.pareto import rounded
+from planner.spec.slo import Slo
+from planner.spec.trace import TraceSummary
+
+LONG_WINDOW_S, SHORT_WINDOW_S = 60.0, 10.0
+DISPERSED = 1.5
+"""Variance over mean of the counts of a minute from which one rate does not describe a trace."""
+BURSTY = 4.0
+"""The same of ten seconds within a minute, from which bursts are shorter than a minute."""
+ENOUGH = 10
+"""Requests from which a window has lengths of its own."""
+SHARES = 200
+"""Equal shares of the requests that lengths are kept as."""
+
+
+@dataclass(frozen=True)
+class TraceLoad:
+    """A trace, and slo.yaml with the trace's figures in its place.
+
+    Attributes:
+        slo: Rate of the busiest window, mean rate and lengths instead of ``traffic.trace``.
+        trace: The requests.
+        summary: For the record.
+    """
+
+    slo: Slo
+    trace: Trace
+    summary: TraceSummary
+
+
+def with_trace(slo: Slo, folder: Path) -> TraceLoad:
+    """Read the trace that slo.yaml names, relative to the folder it lies in.
+
+    Raises:
+        InputError: The trace cannot be used, or lengths stand beside it.
+    """
+    traffic = slo.traffic
+    both = [key for key in ("prompt_tokens", "output_tokens") if getattr(traffic, key) is not None]
+    if both:
+        message = "the trace holds the lengths; remove it"
+        raise InputError("slo.yaml", [Fault("", f"traffic.{key}", message) for key in both])
+    trace = read_trace(folder / Path(str(traffic.trace)).expanduser())
+    if not isfinite(trace.rate_per_s):
+        raise InputError(trace.source, ["has no duration; give requests at different times"])
+    summary = summarized(trace)
+    figures = {
+        "trace": None,
+        "rate_per_s": summary.peak_rate_per_s,
+        "mean_rate_per_s": summary.mean_rate_per_s,
+        "prompt_tokens": {"shares": equal_shares(trace.prompt_tokens)},
+        "output_tokens": {"shares": equal_shares(trace.output_tokens)},
+    }
+    data = slo.model_dump(by_alias=True, exclude_unset=True)
+    data["traffic"] = {**data["traffic"], **figures}
+    return TraceLoad(Slo.model_validate(data), trace, summary)
+
+
+def summarized(trace: Trace) -> TraceSummary:
+    """Return the figures of a trace."""
+    seconds = window_seconds(trace)
+    peak = max((window.rate for window in trace_windows(trace)), default=trace.rate_per_s)
+    dispersion = [trace.dispersion(window) for window in (SHORT_WINDOW_S, LONG_WINDOW_S)]
+    short, long = (float(rounded(value)) if isfinite(value) else None for value in dispersion)
+    return TraceSummary(
+        file=Path(trace.source).name,
+        kind=trace.kind,
+        requests=len(trace),
+        duration_s=float(rounded(trace.arrival_s[-1])),
+        mean_rate_per_s=float(rounded(trace.rate_per_s)),
+        peak_rate_per_s=float(rounded(max(peak, trace.rate_per_s))),
+        window_s=seconds or None,
+        dispersion_10s=short,
+        dispersion_60s=long,
+    )
+
+
+def equal_shares(tokens: Indices | Floats) -> tuple[float, ...]:
+    """Return the means of equal shares of sorted lengths; their mean is that of all [tokens]."""
+    ordered = np.sort(np.asarray(tokens, dtype=float))
+    total = np.concatenate([[0.0], np.cumsum(ordered)])
+    edges = np.linspace(0.0, len(ordered), SHARES + 1)
+    at = np.interp(edges, np.arange(len(ordered) + 1.0), total)
+    return tuple(rounded(np.diff(at) / np.diff(edges)).tolist())
+
+
+def whole_workload(trace: Trace, *, prefix_hit: float = 0.0) -> Workload:
+    """Return the lengths of a whole trace, with Poisson arrivals."""
+    prompt, output = trace.prompt_tokens.astype(float), trace.output_tokens.astype(float)
+    return workload_from_samples(prompt, output, prefix_hit=prefix_hit)
+
+
+def window_seconds(trace: Trace) -> float:
+    """Return the length of the windows that describe a trace [s]; 0 = one rate does.
+
+    The dispersion of counts decides, not the spread of the gaps: gaps know nothing of load that
+    rises for a minute. Source: our replay of public traces, planner/model/README.md#queueing.
+    """
+    if _within_minutes(trace) > BURSTY:
+        return SHORT_WINDOW_S
+    if trace.dispersion(LONG_WINDOW_S) > DISPERSED:
+        return LONG_WINDOW_S
+    return 0.0
+
+
+def _within_minutes(trace: Trace) -> float:
+    """Return variance over mean of the counts of ten seconds, each minute around its own mean."""
+    parts = round(LONG_WINDOW_S / SHORT_WINDOW_S)
+    minutes = int(trace.arrival_s[-1] // LONG_WINDOW_S)
+    if not minutes:
+        return trace.dispersion(SHORT_WINDOW_S)
+    edges = SHORT_WINDOW_S * np.arange(parts * minutes + 1)
+    counts = np.diff(np.searchsorted(trace.arrival_s, edges)).reshape(minutes, parts)
+    return float(counts.var(axis=1, ddof=1).mean() / max(counts.mean(), 1e-12))
+
+
+def trace_windows(trace: Trace, *, prefix_hit: float = 0.0) -> tuple[Window, ...]:
+    """Return the windows of a trace, each with its own rate and lengths.
+
+    Windows without requests are left out: nobody waits in them.
+    """
+    seconds, whole = window_seconds(trace), whole_workload(trace, prefix_hit=prefix_hit)
+    if not seconds:
+        return (Window(1.0, trace.rate_per_s, whole),)
+    # Less than half a window at the end goes to the one before: its own rate would be chance.
+    last = max(round(float(trace.arrival_s[-1]) / seconds) - 1, 0)
+    number = np.minimum((trace.arrival_s // seconds).astype(int), last)
+    windows = []
+    for at in np.unique(number):
+        mine = np.flatnonzero(number == at)
+        span = seconds if at < last else float(trace.arrival_s[-1]) - last * seconds
+        own = whole
+        if len(mine) >= ENOUGH:
+            prompt, output = trace.prompt_tokens[mine], trace.output_tokens[mine]
+            own = workload_from_samples(
+                prompt.astype(float), output.astype(float), prefix_hit=prefix_hit
+            )
+        windows.append(Window(len(mine) / len(trace), len(mine) / span, own))
+    return tuple(windows)

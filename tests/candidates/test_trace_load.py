@@ -1,0 +1,105 @@
+"""Recorded traces as the model sees them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from planner.candidates.trace_load import (
+    equal_shares,
+    trace_windows,
+    whole_workload,
+    window_seconds,
+    with_trace,
+)
+from planner.errors import InputError
+from planner.importers.traces import Trace
+from planner.spec.lengths import SampledLengths
+from planner.spec.slo import Slo
+
+
+def a_trace(times, prompt=None, output=None) -> Trace:
+    times = np.sort(np.asarray(times, dtype=float))
+    count = len(times)
+    prompt = np.full(count, 100) if prompt is None else np.asarray(prompt)
+    output = np.full(count, 10) if output is None else np.asarray(output)
+    return Trace("made.csv", "plain", times - times[0], prompt, output, ())
+
+
+def poisson(rate: float, seconds: float, seed: int = 0) -> np.ndarray:
+    return np.cumsum(np.random.default_rng(seed).exponential(1 / rate, int(rate * seconds)))
+
+
+def test_one_rate_describes_poisson_arrivals():
+    trace = a_trace(poisson(20.0, 1200.0))
+    assert window_seconds(trace) == 0.0
+    (only,) = trace_windows(trace)
+    assert (only.share, only.rate) == (1.0, trace.rate_per_s)
+
+
+def test_minutes_of_their_own_describe_a_load_that_rises_for_minutes():
+    # Five minutes at 2/s, five at 10/s, in even steps.
+    quiet, busy = np.arange(600) / 2.0, 300.0 + np.arange(3000) / 10.0
+    trace = a_trace(np.concatenate([quiet, busy]), np.r_[np.full(600, 50), np.full(3000, 400)])
+    windows = trace_windows(trace)
+    assert [round(window.rate, 1) for window in windows] == [2.0] * 5 + [10.0] * 5
+    assert sum(window.share for window in windows) == pytest.approx(1.0)
+    assert windows[0].share == pytest.approx(120 / 3600)
+    assert windows[0].workload.prompt_mean == pytest.approx(50.0)
+    assert windows[-1].workload.prompt_mean == pytest.approx(400.0)
+
+
+def test_ten_seconds_describe_bursts_that_are_shorter_than_a_minute():
+    # 200 requests within 2 s at the beginning of every minute.
+    bursts = np.concatenate([60.0 * minute + np.linspace(0, 2, 200) for minute in range(20)])
+    trace = a_trace(bursts)
+    assert window_seconds(trace) == 10.0
+    assert max(window.rate for window in trace_windows(trace)) == pytest.approx(20.0)
+
+
+def test_a_window_with_few_requests_borrows_the_lengths_of_the_whole_trace():
+    busy = np.arange(3000) / 50.0
+    trace = a_trace(np.r_[busy, 70.0, 190.0], np.r_[np.full(3000, 400), 5, 5])
+    few = trace_windows(trace)[-1].workload
+    assert few.prompt_mean == pytest.approx(whole_workload(trace).prompt_mean)
+
+
+def test_equal_shares_keep_the_mean_and_the_quantiles():
+    tokens = np.exp(np.random.default_rng(3).normal(6.0, 1.0, 7777))
+    lengths = SampledLengths(shares=equal_shares(tokens))
+    assert lengths.mean == pytest.approx(tokens.mean(), rel=1e-5)
+    for share in (0.05, 0.5, 0.9, 0.95):
+        assert lengths.quantile(share) == pytest.approx(np.quantile(tokens, share), rel=0.02)
+
+
+def test_three_requests_are_enough_for_equal_shares():
+    assert SampledLengths(shares=equal_shares(np.array([30, 10, 20]))).mean == pytest.approx(20.0)
+
+
+SLO = {"model": "x", "traffic": {"trace": "a.csv"}, "slo": {"ttft_p95_ms": 500}}
+
+
+def test_the_rate_of_the_busiest_window_is_sized_for_and_the_mean_is_paid_for(tmp_path):
+    quiet, busy = np.arange(600) / 2.0, 300.0 + np.arange(3000) / 10.0
+    rows = "\n".join(f"{time},100,10" for time in np.concatenate([quiet, busy]))
+    (tmp_path / "a.csv").write_text(f"arrival_s,prompt_tokens,output_tokens\n{rows}\n")
+    got = with_trace(Slo.model_validate(SLO), tmp_path)
+    traffic = got.slo.traffic
+    assert traffic.trace is None
+    assert traffic.rate_per_s == pytest.approx(10.0, rel=0.01)
+    assert traffic.average_rate_per_s == pytest.approx(3599 / 599.9, rel=1e-3)
+    assert got.summary.window_s == 60.0
+    assert got.summary.requests == 3600
+    assert "headroom" not in got.slo.model_fields_set
+
+
+def test_lengths_beside_a_trace_are_refused(tmp_path):
+    both = {**SLO, "traffic": {"trace": "a.csv", "prompt_tokens": 5, "output_tokens": 5}}
+    with pytest.raises(InputError, match="prompt_tokens: the trace holds the lengths"):
+        with_trace(Slo.model_validate(both), tmp_path)
+
+
+def test_a_trace_without_duration_is_refused(tmp_path):
+    (tmp_path / "a.csv").write_text("arrival_s,prompt_tokens,output_tokens\n1,5,5\n")
+    with pytest.raises(InputError, match="no duration"):
+        with_trace(Slo.model_validate(SLO), tmp_path)
