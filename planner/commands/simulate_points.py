@@ -1,0 +1,200 @@
+"""Step-level simulation of a CSV of points, beside the formula."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from planner.candidates.efficiency import global_parameters
+from planner.candidates.points import PointResolver, Rejected, Resolved, to_batch
+from planner.catalog import Catalog, load_catalog
+from planner.commands.score import DIGITS, ScoreTable, read_cells
+from planner.errors import InputError
+from planner.model.memory import reserved_tokens, sequences_that_fit
+from planner.model.workload import workload
+from planner.simulate import deployment, random_arrivals
+from planner.simulate import simulate as run_fleet
+from planner.simulate.comparison import METRICS, SHARES, Case, compare
+from planner.spec.lengths import QuantileLengths
+from planner.spec.point import Point, parse_point
+
+REQUESTS = 4000
+WARM_UP = 0.15
+FIGURES = tuple(f"{metric}_p{round(share * 100)}_ms" for metric in METRICS for share in SHARES)
+FACTS = ("output_tokens_per_s", "utilization", "batch", "queue_max", "preemptions", "rejected")
+COLUMNS = (
+    "status",
+    "reason",
+    *FIGURES,
+    *(f"formula_{name}" for name in FIGURES),
+    *FACTS,
+    "overloaded",
+    "requests",
+)
+
+
+@dataclass(frozen=True)
+class Traffic:
+    """Columns of a row beside those of ``plan score``.
+
+    Attributes:
+        prompt_p95, output_p95: p95 of log-normal lengths whose medians are the row's
+            prompt_tokens and output_tokens [tokens]; None = lengths as for ``plan score``.
+        burstiness: Squared coefficient of variation of the gaps between arrivals.
+    """
+
+    prompt_p95: float | None
+    output_p95: float | None
+    burstiness: float
+
+
+def simulate_points(
+    file: Path,
+    *,
+    requests: int | None = None,
+    seeds: int = 2,
+    catalog: Path | Catalog | None = None,
+) -> ScoreTable:
+    """Simulate deployments under open-loop load.
+
+    Args:
+        file: CSV or YAML of points as for ``plan score``, each with rate_per_s; further columns
+            are burstiness, prompt_tokens_p95, output_tokens_p95 and num_requests.
+        requests: Requests of a run where a row does not say; None = 4000.
+        seeds: Runs of each row.
+        catalog: Catalog folder; None = the shipped one.
+
+    Returns:
+        One row a point: its own columns, status, reason, simulated percentiles, those of the
+        formula, and what the fleet did. A row that cannot be simulated says why.
+
+    Raises:
+        InputError: The file or the catalog cannot be read.
+    """
+    known = catalog if isinstance(catalog, Catalog) else load_catalog(catalog)
+    cells = read_cells(file)
+    resolver = PointResolver(known)
+    results = [_row(known, resolver, row, (requests or REQUESTS, seeds)) for row in cells]
+    given = tuple(dict.fromkeys(name for row in cells for name in row))
+    own = tuple(name for name in given if name not in COLUMNS)
+    rows = tuple(
+        (*(row.get(name, "") for name in own), *(result.get(name, "") for name in COLUMNS))
+        for row, result in zip(cells, results, strict=True)
+    )
+    return ScoreTable((*own, *COLUMNS), rows)
+
+
+def _row(
+    catalog: Catalog, resolver: PointResolver, cells: Mapping[str, str], size: tuple[int, int]
+) -> dict[str, str]:
+    if not cells.get("rate_per_s", "").strip():
+        return {"status": "invalid", "reason": "rate_per_s: missing; a simulation needs arrivals"}
+    try:
+        point, traffic = parse_point(cells), _traffic(cells)
+    except InputError as error:
+        reasons = (f"{f.key}: {f.message}".removeprefix(": ") for f in error.faults)
+        return {"status": "invalid", "reason": "; ".join(reasons)}
+    resolved = resolver.resolve(point)
+    if isinstance(resolved, Rejected):
+        return {"status": resolved.status, "reason": resolved.reason}
+    if resolved.memory_only:
+        return {"status": "unsupported", "reason": "no accelerator named"}
+    return _simulated(catalog, resolved, traffic, size)
+
+
+def _traffic(cells: Mapping[str, str]) -> Traffic:
+    def number(name: str, least: float) -> float | None:
+        text = cells.get(name, "").strip()
+        if not text:
+            return None
+        try:
+            value = float(text)
+        except ValueError:
+            value = math.nan
+        if not least <= value <= 1e8:
+            raise InputError("point", [f"{name}: '{text}' must be a number, at least {least:g}"])
+        return value
+
+    burstiness = number("burstiness", 0.0)
+    return Traffic(
+        number("prompt_tokens_p95", 1.0),
+        number("output_tokens_p95", 1.0),
+        1.0 if burstiness is None else burstiness,
+    )
+
+
+@dataclass(frozen=True)
+class _Uniform:
+    """Lengths uniform in [2f - 1, 1] x nominal."""
+
+    nominal: float
+    factor: float
+
+    def quantile(self, share: float) -> float:
+        low = 2.0 * self.factor - 1.0
+        return self.nominal * (low + (1.0 - low) * share)
+
+
+def _lengths(nominal: float, p95: float | None, point: Point) -> QuantileLengths | _Uniform:
+    if p95 is None:
+        return _Uniform(nominal, point.length_factor)
+    return QuantileLengths(p50=nominal, p95=max(p95, nominal))
+
+
+def _simulated(
+    catalog: Catalog, resolved: Resolved, traffic: Traffic, size: tuple[int, int]
+) -> dict[str, str]:
+    batch, point = to_batch(catalog, [resolved], [0]), resolved.point
+    longest = reserved_tokens(batch.candidates, batch.load.prompt, batch.load.output)
+    if sequences_that_fit(batch.candidates, longest)[0] < 1.0:
+        return {"status": "does_not_fit", "reason": "one request does not fit in memory"}
+    prompt = _lengths(point.prompt_tokens, traffic.prompt_p95, point)
+    output = _lengths(point.output_tokens, traffic.output_p95, point)
+    rate = point.rate_per_s or math.nan
+    case = Case(
+        candidate=batch.candidates,
+        parameters=global_parameters(catalog.efficiency),
+        workload=workload(prompt.quantile, output.quantile, burstiness=traffic.burstiness),
+        rate=rate,
+    )
+    fleet = deployment(case.candidate, case.parameters, case.workload)
+    count = int(point.num_requests or size[0])
+    runs = []
+    for seed in range(size[1]):
+        drawn = random_arrivals(
+            rate,
+            count,
+            prompt.quantile,
+            output.quantile,
+            burstiness=traffic.burstiness,
+            seed=seed,
+        )
+        # A run of a stated length is taken whole, as a benchmark's is.
+        warm_up = 0.0 if point.num_requests else WARM_UP
+        runs.append(run_fleet(fleet, drawn, seed=seed, warm_up=warm_up))
+    lines = compare(case, runs)
+    figures = {line.key: line.simulated * 1e3 for line in lines}
+    figures |= {f"formula_{line.key}": line.formula * 1e3 for line in lines}
+    facts = (
+        float(np.mean([run.output_rate() for run in runs])),
+        float(np.mean([run.utilization for run in runs])),
+        float(np.mean([run.batch for run in runs])),
+        max(float(run.timeline().queue.max()) for run in runs),
+        float(sum(run.preemptions for run in runs)),
+        float(sum(run.rejected for run in runs)),
+    )
+    figures |= dict(zip(FACTS, facts, strict=True))
+    return {
+        "status": "ok",
+        **{name: _text(value) for name, value in figures.items()},
+        "overloaded": "1" if any(run.overloaded for run in runs) else "0",
+        "requests": str(count),
+    }
+
+
+def _text(value: float) -> str:
+    return "" if math.isnan(value) else f"{value:.{DIGITS}g}"

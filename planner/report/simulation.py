@@ -1,0 +1,107 @@
+"""A simulation as text for people, and its timeline as CSV."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from math import isnan
+from typing import TYPE_CHECKING
+
+from planner.report import words
+from planner.report.csv_text import table_text
+from planner.report.text_table import aligned
+
+if TYPE_CHECKING:
+    from planner.commands.simulate import Simulation
+
+METRIC_WORDS = {"ttft": "TTFT", "tpot": "TPOT", "e2e": "E2E", "itl": "ITL"}
+HEADER = ("", "formula", "simulated", "lowest run", "highest run")
+WINDOWS_HEADER = ("", "formula", "by windows", "simulated", "lowest run", "highest run")
+TIMELINE = ("time_s", "queue", "batch", "in_flight")
+LINE_COLUMNS = (
+    "metric",
+    "percentile",
+    "formula_ms",
+    "windows_ms",
+    "simulated_ms",
+    "low_ms",
+    "high_ms",
+)
+
+
+def render(found: Simulation) -> str:
+    """Return percentiles beside the formula, targets, goodput, and queue and batch over time."""
+    return "\n".join(_lines(found)) + "\n"
+
+
+def _lines(found: Simulation) -> Iterator[str]:
+    o = found.option
+    yield f"{o.id}  {words.hardware(o)}, {words.engine(o)}, {words.parallelism(o)}"
+    runs = f"{found.seeds} run{'s' if found.seeds > 1 else ''}"
+    yield (
+        f"{runs} of {words.number(found.requests, 9)} requests, {found.source} arrivals at"
+        f" {words.number(found.rate_per_s)}/s"
+    )
+    yield ""
+    yield aligned(*_percentiles(found)).rstrip("\n")
+    yield ""
+    for limit in found.limits:
+        mark = "holds" if limit.holds else "MISSED"
+        simulated = words.milliseconds(limit.simulated_ms)
+        yield f"{limit.key} {simulated} of {words.number(limit.limit_ms, 6)} ms: {mark}"
+    yield (
+        f"goodput {words.number(found.goodput_per_s)} requests/s:"
+        f" {found.attainment:.1%} of the requests meet every target's limit"
+    )
+    yield (
+        f"{words.number(found.output_tokens_per_s)} output tokens/s, servers busy"
+        f" {words.percent(found.utilization)} of the time,"
+        f" {words.number(found.batch)} sequences decoding per server"
+    )
+    yield f"preempted {found.preemptions} times, {found.rejected} requests rejected"
+    yield ""
+    time = found.timeline
+    rows = list(zip(*(v.tolist() for v in (time.time, time.queue, time.batch)), strict=True))
+    yield aligned(("time s", "queue", "batch"), rows).rstrip("\n")
+    yield from (f"note: {note}" for note in found.notes)
+
+
+def _percentiles(found: Simulation) -> tuple[tuple[str, ...], list[list[str]]]:
+    by_windows = not all(isnan(line.windows) for line in found.lines)
+    rows = []
+    for line in found.lines:
+        values = [line.formula, line.windows, line.simulated, line.low, line.high]
+        texts = [_time(value) for value in values]
+        if not by_windows:
+            del texts[1]
+        rows.append([f"{METRIC_WORDS[line.metric]} p{round(line.share * 100)}", *texts])
+    return (WINDOWS_HEADER if by_windows else HEADER), rows
+
+
+def _time(seconds: float) -> str:
+    if isnan(seconds):
+        return "-"
+    return "no bound" if seconds == float("inf") else words.milliseconds(seconds * 1e3)
+
+
+def timeline_csv(found: Simulation) -> str:
+    """Return queue, batch and requests in flight over time as CSV."""
+    time = found.timeline
+    columns = (time.time, time.queue, time.batch, time.in_flight)
+    rows = zip(*(column.tolist() for column in columns), strict=True)
+    return table_text(TIMELINE, ([f"{value:.6g}" for value in row] for row in rows))
+
+
+def percentiles_csv(found: Simulation) -> str:
+    """Return the percentiles by formula and simulation as CSV; blank = does not apply."""
+    rows = (
+        [
+            line.metric,
+            f"{line.share * 100:g}",
+            *(
+                "" if isnan(value) else f"{value * 1e3:.6g}"
+                for value in (line.formula, line.windows, line.simulated, line.low, line.high)
+            ),
+        ]
+        for line in found.lines
+    )
+    return table_text(LINE_COLUMNS, rows)

@@ -1,0 +1,177 @@
+"""``plan simulate``: one option, a trace, a CSV of points; and how they are shown."""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+from functools import lru_cache
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+from planner.commands.plan import plan
+from planner.commands.simulate import Simulation, simulate
+from planner.commands.simulate_points import simulate_points
+from planner.errors import InputError
+from planner.report import FORMATS
+from planner.report.simulation import percentiles_csv, render, timeline_csv
+from planner.spec.record import PlanRecord
+from planner.spec.slo import Slo
+from tests.commands.test_plan_traffic import BASE, a_bursty_trace, mixed_slo
+
+
+@lru_cache(maxsize=1)
+def record() -> PlanRecord:
+    return plan(Slo.model_validate(BASE), space="quick")
+
+
+@lru_cache(maxsize=1)
+def simulated() -> Simulation:
+    return simulate(record(), seeds=2)
+
+
+def line(found: Simulation, key: str):
+    return next(one for one in found.lines if one.key == key)
+
+
+def test_other_seeds_confirm_what_the_plan_had_simulated():
+    check = next(c for c in record().verification if c.option == record().picks["cheapest"])
+    by_plan = {entry.key: entry.simulated_ms for entry in check.latencies}
+    found = simulate(record(), seeds=6)
+    for key in ("ttft_p50_ms", "tpot_p95_ms", "e2e_p95_ms"):
+        assert line(found, key).simulated * 1e3 == pytest.approx(by_plan[key], rel=0.1)
+
+
+def test_percentiles_rise_and_lie_between_the_runs():
+    for metric in ("ttft", "tpot", "e2e", "itl"):
+        mine = [one for one in simulated().lines if one.metric == metric]
+        assert [one.share for one in mine] == [0.5, 0.9, 0.95, 0.99]
+        assert all(a.simulated <= b.simulated for a, b in pairwise(mine))
+        assert all(one.low <= one.simulated <= one.high for one in mine)
+
+
+def test_every_token_that_is_asked_for_comes_out():
+    # 20 requests/s of outputs with mean 150 exp(sigma^2 / 2), sigma = ln(400/150) / 1.6449.
+    mean = 150 * math.exp((math.log(400 / 150) / 1.6448536) ** 2 / 2)
+    assert simulated().output_tokens_per_s == pytest.approx(20 * mean, rel=0.1)
+    assert simulated().rejected == 0
+    assert not simulated().overloaded
+
+
+def test_goodput_counts_the_requests_that_meet_both_limits():
+    found = simulated()
+    assert 0.95 <= found.attainment <= 1.0
+    assert found.goodput_per_s == pytest.approx(20 * found.attainment, rel=0.05)
+    assert {limit.key for limit in found.limits} == {"ttft_p95_ms", "tpot_p95_ms"}
+    assert all(limit.holds for limit in found.limits)
+
+
+def test_a_trace_is_replayed_as_it_is_beside_both_formulas(tmp_path):
+    trace = tmp_path / "trace.csv"
+    a_bursty_trace(trace)
+    found = simulate(record(), trace=trace)
+    assert (found.source, found.seeds, found.requests) == ("trace.csv", 1, 3840)
+    assert found.rate_per_s == pytest.approx(6.4, rel=0.02)
+    p95 = line(found, "tpot_p95_ms")
+    # Half of the requests come at 12/s: one steady rate of 6.4/s is too good for them.
+    assert p95.formula < p95.windows
+    assert abs(p95.windows / p95.simulated - 1) < abs(p95.formula / p95.simulated - 1)
+    text = render(found)
+    assert "by windows" in text
+    assert "Counts in 60 s windows" in text
+
+
+def test_a_formula_that_misses_a_trace_is_named(tmp_path):
+    # Two hundred long prompts at once every minute, nothing in between.
+    times = [60 * minute + 0.001 * n for minute in range(10) for n in range(200)]
+    rows = "\n".join(f"{time:.3f},2000,20" for time in times)
+    (tmp_path / "trace.csv").write_text(f"arrival_s,prompt_tokens,output_tokens\n{rows}\n")
+    found = simulate(record(), trace=tmp_path / "trace.csv")
+    assert any("misses ttft_p95_ms" in note for note in found.notes)
+
+
+def test_targets_of_each_class_are_shown():
+    found = simulate(plan(mixed_slo(), space="quick", verify=False), requests=3000, seeds=1)
+    keys = [limit.key for limit in found.limits]
+    assert keys == ["chat.ttft_p95_ms", "chat.tpot_p95_ms", "summarization.ttft_p95_ms"]
+    slow, quick = (next(x for x in found.limits if x.key.startswith(k)) for k in ("summ", "chat"))
+    assert slow.simulated_ms > quick.simulated_ms
+
+
+def test_the_report_shows_percentiles_targets_and_queue_over_time():
+    text = render(simulated())
+    for part in ("TTFT p95", "formula", "simulated", "goodput", "queue", "holds"):
+        assert part in text
+    rows = list(csv.DictReader(io.StringIO(timeline_csv(simulated()))))
+    assert len(rows) == 24
+    assert float(rows[0]["queue"]) == 0
+    assert float(rows[-1]["in_flight"]) == 0
+    table = list(csv.DictReader(io.StringIO(percentiles_csv(simulated()))))
+    assert len(table) == 16
+    assert table[0]["windows_ms"] == ""
+
+
+def test_an_unknown_option_and_offline_work_are_refused(tmp_path):
+    with pytest.raises(InputError, match="has no option 'cheapst'; did you mean 'cheapest'"):
+        simulate(record(), option="cheapst")
+    offline = {"offline": {"requests": 100000, "deadline_hours": 10}}
+    lengths = {k: v for k, v in BASE["traffic"].items() if k != "rate_per_s"}
+    batch = {**BASE, "traffic": {**lengths, **offline}, "slo": {}}
+    with pytest.raises(InputError, match="offline work"):
+        simulate(plan(Slo.model_validate(batch), space="quick"))
+
+
+def test_a_stored_plan_is_simulated_like_the_plan_itself(tmp_path):
+    file = tmp_path / "plan.json"
+    file.write_text(FORMATS["json"](record()))
+    assert render(simulate(file, seeds=2)) == render(simulated())
+
+
+POINTS = """\
+name,model,accelerator,tp,rate_per_s,prompt_tokens,output_tokens,prompt_tokens_p95,burstiness
+steady,meta-llama/Llama-3.1-8B-Instruct,h100-sxm,1,10,500,200,1500,
+bursty,meta-llama/Llama-3.1-8B-Instruct,h100-sxm,1,10,500,200,1500,9
+silent,meta-llama/Llama-3.1-8B-Instruct,h100-sxm,1,,500,200,,
+unknown,no-such-model,h100-sxm,1,1,500,200,,
+odd,meta-llama/Llama-3.1-8B-Instruct,h100-sxm,1,1,500,200,x,
+large,meta-llama/Llama-3.3-70B-Instruct,l4,1,1,500,200,,
+"""
+
+
+def points(tmp_path, text: str, **options) -> dict[str, dict[str, str]]:
+    file = tmp_path / "points.csv"
+    file.write_text(text)
+    table = simulate_points(file, **options)
+    return {row[0]: dict(zip(table.columns, row, strict=True)) for row in table.rows}
+
+
+def test_each_row_of_a_csv_is_simulated_or_says_why_not(tmp_path):
+    found = points(tmp_path, POINTS, requests=2000, seeds=1)
+    assert {name: row["status"] for name, row in found.items()} == {
+        "steady": "ok",
+        "bursty": "ok",
+        "silent": "invalid",
+        "unknown": "unknown_model",
+        "odd": "invalid",
+        "large": "does_not_fit",
+    }
+    assert "rate_per_s" in found["silent"]["reason"]
+    assert "prompt_tokens_p95" in found["odd"]["reason"]
+    steady, bursty = found["steady"], found["bursty"]
+    assert float(bursty["ttft_p95_ms"]) > float(steady["ttft_p95_ms"])
+    for key in ("ttft_p50_ms", "tpot_p50_ms", "e2e_p50_ms"):
+        assert float(steady[key]) == pytest.approx(float(steady[f"formula_{key}"]), rel=0.15)
+    assert float(steady["output_tokens_per_s"]) == pytest.approx(2000, rel=0.1)
+
+
+def test_a_run_of_a_stated_length_is_taken_whole(tmp_path):
+    text = (
+        "name,model,accelerator,rate_per_s,prompt_tokens,output_tokens,num_requests\n"
+        "one,meta-llama/Llama-3.1-8B-Instruct,h100-sxm,5,500,200,1\n"
+    )
+    one = points(tmp_path, text, seeds=1)["one"]
+    assert one["requests"] == "1"
+    assert one["ttft_p50_ms"] == one["ttft_p99_ms"]
+    assert np.isfinite(float(one["e2e_p50_ms"]))
