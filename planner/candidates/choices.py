@@ -23,6 +23,7 @@ from planner.model.arrays import (
     ModelFigures,
     WeightFigures,
 )
+from planner.spec.accelerator import Accelerator
 from planner.spec.architecture import Architecture
 from planner.spec.efficiency import Efficiency
 from planner.spec.precision import KvFormat, WeightFormat
@@ -101,15 +102,11 @@ def build(tables: Tables, choices: Choices) -> Candidates:
     tp = c.tp.astype(np.intp)
     rates = gather_wires(t, c.hardware, tp)
     return Candidates(
-        model=gather(
-            ModelFigures, (c.architecture,), lambda a: model_figures(t.architectures[a])
-        ),
+        model=gather(ModelFigures, (c.architecture,), lambda a: model_figures(t.architectures[a])),
         weights=gather(
             WeightFigures,
             (c.architecture, c.weights, c.hardware),
-            lambda a, w, h: weight_row(
-                t.architectures[a], t.weights[w], t.hardware[h].accelerator
-            ),
+            lambda a, w, h: weight_row(t.architectures[a], t.weights[w], t.hardware[h].accelerator),
         ),
         chip=rates,
         engine=gather(
@@ -131,6 +128,17 @@ def gather_wires(tables: Tables, hardware: Indices, tp: Indices) -> ChipFigures:
     return gather(ChipFigures, (hardware, tp), lambda h, w: chip_row(tables.hardware[h], w))
 
 
+FLOPS_PER_EXPONENTIAL = 256.0
+"""Dense BF16 FLOP in the time of one exponential where an accelerator's file has no rate (H100)."""
+
+
+def exponentials(chip: Accelerator) -> float:
+    """Return the rate of the special-function units [1/s]."""
+    if chip.exponential_tera_per_s is not None:
+        return chip.exponential_tera_per_s * TERA
+    return chip.peak_tflops["bf16"] * TERA / FLOPS_PER_EXPONENTIAL
+
+
 def chip_row(hardware: HardwareClass, tp: int) -> dict[str, float]:
     """Return one row of ChipFigures (SI units)."""
     chip = hardware.accelerator
@@ -138,6 +146,7 @@ def chip_row(hardware: HardwareClass, tp: int) -> dict[str, float]:
         "memory": chip.memory_gib * GIB,
         "bandwidth": chip.memory_bandwidth_gb_per_s * GB,
         "peak16": chip.peak_tflops["bf16"] * TERA,
+        "exponentials": exponentials(chip),
         "link": wire(hardware, tp).rate,
         "internode": max(hardware.internode_gb_per_s, 1e-3) * GB,
         "power": float("nan") if chip.tdp_w is None else chip.tdp_w,

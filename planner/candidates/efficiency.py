@@ -4,24 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from statistics import NormalDist
 
 from planner.candidates.memory_rule import memory_row
 from planner.model.arrays import Parameters
 from planner.spec.accelerator import Accelerator
-from planner.spec.efficiency import Efficiency, ErrorEntry, Evidence, Fitted
+from planner.spec.efficiency import Efficiency, ErrorEntry, Evidence, Fitted, Metric
 from planner.spec.engine import Generation
 
 GLOBAL = {
     "attention_efficiency": "attention_efficiency",
+    "softmax_slots": "softmax_slots",
     "grouped_gemm_efficiency": "grouped_gemm_efficiency",
     "grouped_gemm_half_tokens": "grouped_gemm_half_tokens",
     "grouped_gemm_width": "grouped_gemm_width",
     "grouped_gemm_token_cap": "grouped_gemm_token_cap",
-    "block_fp8_gemm": "block_fp8_gemm",
+    "block_fp8_promotion": "block_fp8_promotion",
     "weight_only_expert_read": "weight_only_expert_read",
     "weight_only_dense_read": "weight_only_dense_read",
-    "block_fp8_units": "block_fp8_units",
-    "indexer_units": "indexer_units",
+    "block_fp8_layer": "block_fp8_layer_s",
+    "indexer_layer": "indexer_layer_s",
+    "expert_popularity": "expert_popularity",
     "unshared_prefill": "unshared_prefill",
     "first_token_steps": "first_token_steps",
     "first_token": "first_token_s",
@@ -82,12 +85,13 @@ def engine_row(
         "kv_read": v["kv_read_efficiency"],
         "gemm": v["gemm_efficiency"],
         "link_share": link.share.value,
+        "link_bulk": (link.bulk_share or link.share).value,
         "link_latency": link.latency_s.value,
         "launch": v["launch_s"] * v["launch_factor"],
         "sequence": v["sequence_s"] * v["sequence_factor"],
         "step_constant": v["step_constant_s"],
-        "special_units": v["special_units"] * v["special_factor"],
-        "weight_only_units": v["weight_only_units"],
+        "special_layer": v["special_layer_s"] * v["special_factor"],
+        "weight_only_layer": v["weight_only_layer_s"],
         "prefill_layer": v["prefill_layer_s"] * v["prefill_factor"],
         "prefill_special": v["prefill_special_s"] * v["prefill_factor"],
         "cohort": v["cohort_prompts"] * v["cohort_factor"],
@@ -100,6 +104,12 @@ def engine_row(
     }
 
 
+LOW, HIGH = 0.1, 0.9
+"""Ends of the 80 % interval that reports show."""
+BORROWED = 2.0
+"""A borrowed interval is this much wider, in the logarithm."""
+
+
 def error_entry(
     efficiency: Efficiency, generation: str, accelerator: Accelerator, metric: str
 ) -> ErrorEntry:
@@ -108,22 +118,64 @@ def error_entry(
     A borrowing accelerator takes its lender's quantiles with the distance to 1 doubled, and is
     unvalidated.
     """
-    for entry in efficiency.errors:
-        if (entry.generation, entry.accelerator, entry.metric) == (
-            generation,
-            accelerator.id,
-            metric,
-        ):
-            return entry
+    own = _entry(efficiency, generation, accelerator.id, metric)
+    if own is not None:
+        return own
+    lent = _entry(efficiency, generation, accelerator.borrow or "", metric)
+    if lent is not None:
+        wider = {name: getattr(lent, name) ** BORROWED for name in ("q10", "q50", "q90")}
+        return lent.model_copy(
+            update={**wider, "accelerator": accelerator.id, "evidence": "unvalidated"}
+        )
     return next(entry for entry in efficiency.default_errors if entry.metric == metric)
+
+
+def _entry(
+    efficiency: Efficiency, generation: str, accelerator: str, metric: str
+) -> ErrorEntry | None:
+    wanted = (generation, accelerator, metric)
+    return next(
+        (e for e in efficiency.errors if (e.generation, e.accelerator, e.metric) == wanted), None
+    )
+
+
+def interval(
+    efficiency: Efficiency,
+    generation: str,
+    accelerator: Accelerator,
+    metric: Metric,
+    confidence: float,
+) -> float:
+    """Quantile of measured / predicted: what a prediction is multiplied by.
+
+    A latency target holds with chance c if prediction x interval(c) meets it; a throughput target
+    if prediction x interval(1 - c) does.
+
+    Args:
+        efficiency: Measured errors.
+        generation: Engine generation.
+        accelerator: The chip.
+        metric: What is predicted.
+        confidence: Share of cases at or below the result, above 0 and below 1.
+
+    Returns:
+        The quantile of a two-piece log-normal through the stored 10, 50 and 90 %.
+
+    Source:
+        Two-piece normal: K. F. Wallis, Statist. Sci. 29(1), 2014, doi:10.1214/13-STS417, here in
+        the logarithm and joined at the median.
+    """
+    entry = error_entry(efficiency, generation, accelerator, metric)
+    side = entry.q90 if confidence > 0.5 else entry.q10
+    steps = abs(NormalDist().inv_cdf(confidence)) / NormalDist().inv_cdf(HIGH)
+    return float(entry.q50 * (side / entry.q50) ** steps)
 
 
 RANK: dict[Evidence, int] = {"validated": 0, "wide": 1, "unvalidated": 2}
 
 
 def evidence(efficiency: Efficiency, generation: str, accelerator: Accelerator) -> Evidence:
-    """Return how well this engine generation is known on this accelerator: the worst of TPOT
-    and TTFT where both were measured, else that of the time per request."""
+    """Return how well this engine generation is known on this accelerator."""
     found = [
         e.evidence
         for e in efficiency.errors

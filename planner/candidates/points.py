@@ -121,6 +121,12 @@ class PointResolver:
             raise found
         return found
 
+    def _generation(self, engine: str, version: str) -> Generation:
+        key = (engine, version)
+        if key not in self._generations:
+            self._generations[key] = self.catalog.generation(engine, version)
+        return self._generations[key]
+
     def resolve(self, point: Point) -> Resolved | Rejected:
         """Return the point with catalog entries, or why it cannot be scored."""
         try:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from planner.candidates.efficiency import evidence, global_parameters
+from planner.candidates.efficiency import HIGH, LOW, evidence, global_parameters, interval
 from planner.candidates.points import Batch, PointResolver, Rejected, Resolved, to_batch
 from planner.catalog import Catalog
 from planner.model.arrays import Floats, Parameters
@@ -46,8 +47,15 @@ MEMORY_COLUMNS = (
     "kv_cache_tokens",
     "max_concurrency",
 )
+INTERVALS: tuple[tuple[Literal["ttft", "tpot"], str], ...] = (
+    ("ttft", "ttft_ms"),
+    ("tpot", "tpot_ms"),
+)
+"""Metric -> column that gets the ends of an 80 % interval, `_low` and `_high`."""
+INTERVAL_COLUMNS = tuple(f"{column}_{end}" for _, column in INTERVALS for end in ("low", "high"))
 COLUMNS = (
-    "status", "reason", *LATENCY_COLUMNS, *PERCENTILE_COLUMNS, *MEMORY_COLUMNS, "evidence",
+    "status", "reason", *LATENCY_COLUMNS, *PERCENTILE_COLUMNS, *INTERVAL_COLUMNS, *MEMORY_COLUMNS,
+    "evidence",
 )  # fmt: skip
 
 Scores = dict[str, Floats]
@@ -56,8 +64,11 @@ Flags = NDArray[np.bool_]
 
 @dataclass(frozen=True)
 class Scored:
-    """Score of one point: a status (ok, memory_only, does_not_fit, unsupported, unknown_model),
-    the reason where it is not ok, and the figures by column name (NaN = not applicable)."""
+    """Score of one point.
+
+    A status (ok, memory_only, does_not_fit, unsupported, unknown_model), the reason where it is
+    not ok, and the figures by column name (NaN = not applicable).
+    """
 
     status: str
     reason: str
@@ -109,6 +120,7 @@ def _score(catalog: Catalog, batch: Batch) -> list[Scored]:
             for name, values in scorer(part, parameters).items():
                 columns[name][chosen] = values
     columns["longest"] = room
+    columns |= _intervals(catalog, batch, columns)
     return [_scored(catalog, batch, columns, fits, row) for row in range(len(batch.rows))]
 
 
@@ -129,6 +141,22 @@ def _scored(catalog: Catalog, batch: Batch, columns: Scores, fits: Flags, row: i
         catalog.efficiency, resolved.stack.generation.id, resolved.hardware.accelerator
     )
     return Scored("ok", "", figures, known)
+
+
+def _intervals(catalog: Catalog, batch: Batch, columns: Scores) -> Scores:
+    """Ends of the 80 % intervals of the latencies, (n,)."""
+    stacks = [(r.stack.generation.id, r.hardware.accelerator) for r in batch.resolved]
+    distinct = {(generation, chip.id): chip for generation, chip in stacks}
+    ends: Scores = {}
+    for metric, column in INTERVALS:
+        for end, share in (("low", LOW), ("high", HIGH)):
+            factor = {
+                key: interval(catalog.efficiency, key[0], chip, metric, share)
+                for key, chip in distinct.items()
+            }
+            factors = np.array([factor[generation, chip.id] for generation, chip in stacks])
+            ends[f"{column}_{end}"] = columns[column] * factors
+    return ends
 
 
 def _fits(batch: Batch) -> Flags:

@@ -170,6 +170,7 @@ class ChipFigures(Columns):
         memory: Device memory as the driver reports it [B].
         bandwidth: Peak memory bandwidth [B/s].
         peak16: Dense BF16 peak [FLOP/s].
+        exponentials: Rate of the special-function units [1/s].
         link: One-way rate per GPU of the link that tensor parallelism of this width uses [B/s].
         internode: Network per GPU between servers [B/s].
         power: Board power limit [W]; NaN where unknown.
@@ -179,6 +180,7 @@ class ChipFigures(Columns):
     memory: Floats
     bandwidth: Floats
     peak16: Floats
+    exponentials: Floats
     link: Floats
     internode: Floats
     power: Floats
@@ -194,12 +196,13 @@ class EngineFigures(Columns):
         kv_read: KV reads relative to that.
         gemm: Dense GEMM share of peak.
         link_share: Usable share of the link's one-way rate.
+        link_bulk: Same for the large messages of a prefill; 0 = as link_share.
         link_latency: Latency of one collective [s].
-        launch: Launch and synchronisation per layer unit [s].
+        launch: Launch and synchronisation per layer [s].
         sequence: Host cost per running sequence and step [s].
         step_constant: Fixed cost per step [s].
-        special_units: Extra units of an MLA or recurrent layer.
-        weight_only_units: Extra units of a MoE layer with weight-only 4-bit experts.
+        special_layer: The same on top, for an MLA or recurrent layer [s].
+        weight_only_layer: The same on top, for a MoE layer with weight-only 4-bit experts [s].
         prefill_layer: Eager prefill overhead per layer [s].
         prefill_special: Extra for an MLA or recurrent layer [s].
         cohort: Prompts prefilled in one step that finish together (identical lengths).
@@ -233,12 +236,13 @@ class EngineFigures(Columns):
     kv_read: Floats
     gemm: Floats
     link_share: Floats
+    link_bulk: Floats
     link_latency: Floats
     launch: Floats
     sequence: Floats
     step_constant: Floats
-    special_units: Floats
-    weight_only_units: Floats
+    special_layer: Floats
+    weight_only_layer: Floats
     prefill_layer: Floats
     prefill_special: Floats
     cohort: Floats
@@ -322,16 +326,20 @@ class Parameters:
     """Fitted values that hold for every candidate (``efficiency.yaml`` ``parameters``).
 
     Attributes:
-        attention_efficiency: Attention-core share of the BF16 peak.
+        attention_efficiency: Share of the BF16 peak that the matrix part of attention reaches.
+        softmax_slots: Special-function slots per attention score of a head of 128.
         grouped_gemm_efficiency: Expert GEMM relative to dense GEMM at few tokens per expert.
         grouped_gemm_half_tokens: Width-scaled tokens per expert at which half the penalty is gone.
         grouped_gemm_width: Expert width of a full-width GEMM.
         grouped_gemm_token_cap: Tokens beyond which a batch is split.
-        block_fp8_gemm: GEMM rate of dynamic block FP8 relative to dense GEMM.
+        block_fp8_promotion: Share of the FP32 rate that the promotion of dynamic block FP8 sums
+            reaches.
         weight_only_expert_read: Bandwidth of weight-only 4-bit experts relative to hbm.
         weight_only_dense_read: Same for weight-only dense kernels.
-        block_fp8_units: Extra launch units of a layer with dynamic block FP8.
-        indexer_units: Extra launch units of a sparse-indexer layer.
+        block_fp8_layer: Extra launch time of a layer with dynamic block FP8 [s].
+        indexer_layer: Extra launch time of a sparse-indexer layer [s].
+        expert_popularity: Shape of the gamma distribution of the experts' popularity; infinity =
+            uniform routing.
         unshared_prefill: Unshared part of a prefill's fixed cost.
         first_token_steps: Decode steps until the first token is out.
         first_token: Constant part of TTFT [s].
@@ -340,15 +348,17 @@ class Parameters:
     """
 
     attention_efficiency: float
+    softmax_slots: float
     grouped_gemm_efficiency: float
     grouped_gemm_half_tokens: float
     grouped_gemm_width: float
     grouped_gemm_token_cap: float
-    block_fp8_gemm: float
+    block_fp8_promotion: float
     weight_only_expert_read: float
     weight_only_dense_read: float
-    block_fp8_units: float
-    indexer_units: float
+    block_fp8_layer: float
+    indexer_layer: float
+    expert_popularity: float
     unshared_prefill: float
     first_token_steps: float
     first_token: float

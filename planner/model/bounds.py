@@ -10,17 +10,21 @@ from planner.model.arrays import Candidates, EngineFigures, Floats, Parameters
 from planner.model.forward import micro_batch, touched_experts
 from planner.model.terms import Terms, terms
 
+MOST_SKEWED = 0.25
+"""Expert popularity more skewed than measured anywhere; a fit stays above it."""
 PERFECT = Parameters(
     attention_efficiency=1.0,
+    softmax_slots=0.0,
     grouped_gemm_efficiency=1.0,
     grouped_gemm_half_tokens=1.0,
     grouped_gemm_width=1.0,
     grouped_gemm_token_cap=1.0,
-    block_fp8_gemm=1.0,
+    block_fp8_promotion=np.inf,
     weight_only_expert_read=1.0,
     weight_only_dense_read=1.0,
-    block_fp8_units=0.0,
-    indexer_units=0.0,
+    block_fp8_layer=0.0,
+    indexer_layer=0.0,
+    expert_popularity=MOST_SKEWED,
     unshared_prefill=0.0,
     first_token_steps=0.0,
     first_token=0.0,
@@ -29,14 +33,14 @@ PERFECT = Parameters(
     waves=np.inf,
 )
 """Every efficiency 1, every overhead 0."""
-SHARES = ("hbm", "kv_read", "gemm", "link_share")
+SHARES = ("hbm", "kv_read", "gemm", "link_share", "link_bulk")
 COSTS = (
     "link_latency",
     "launch",
     "sequence",
     "step_constant",
-    "special_units",
-    "weight_only_units",
+    "special_layer",
+    "weight_only_layer",
     "prefill_layer",
     "prefill_special",
 )
@@ -86,8 +90,10 @@ def bound_tpot(c: Candidates, batch: Floats, context: Floats) -> Floats:
 
 
 def bound_prefill(c: Candidates, prompt: Floats) -> Floats:
-    """Shortest time to prefill one prompt alone [s], (n,): arithmetic over the dense peak, or
-    reading the weights once."""
+    """Shortest time to prefill one prompt alone [s], (n,).
+
+    Arithmetic over the dense peak, or reading the weights once.
+    """
     t = perfect_terms(c)
     attended = np.minimum(0.5 * prompt, t.top_k)
     near = np.minimum(0.5 * prompt, t.window)

@@ -42,8 +42,19 @@ def smooth_maximum(a: Floats, b: Floats) -> Floats:
 
 
 def touched_experts(t: Terms, tokens: Floats) -> Floats:
-    """Share of the routed experts that `tokens` tokens a rank touch under uniform routing."""
-    result: Floats = -np.expm1(tokens * t.ranks * t.untouched)
+    """Share of the routed experts that `tokens` tokens a rank touch.
+
+    Experts are not equally popular. With a popularity drawn from a gamma distribution of shape a,
+    an expert that uniform routing hits x times on average stays untouched with (1 + x/a)^-a.
+
+    Source: negative binomial as a gamma mixture of Poisson counts, M. Greenwood & G. U. Yule,
+    J. R. Stat. Soc. 83(2), 1920; shape fitted, planner/model/README.md#experts.
+    """
+    hits = -tokens * t.ranks * t.untouched
+    skewed = np.isfinite(t.popularity)
+    shape = np.where(skewed, t.popularity, 1.0)
+    exponent = np.where(skewed, shape * np.log1p(hits / shape), hits)
+    result: Floats = -np.expm1(-exponent)
     return result
 
 
@@ -151,7 +162,8 @@ def decode_step(t: Terms, p: Parameters, batch: Floats, context: Floats) -> Floa
 def prefill_pass(t: Terms, p: Parameters, tokens: Floats, context: Floats) -> Pass:
     """A pass over `tokens` prompt tokens that attend to `context` tokens on average."""
     gemms = _gemms(t, p, tokens)
-    rest = _prefill_core(t, tokens, context) + _communication(t, tokens)
+    handed = t.collective + t.hop + (t.collective_bulk + t.hop_token) * tokens
+    rest = _prefill_core(t, tokens, context) + handed
     proportional = gemms.proportional + rest
     return Pass(gemms.total + rest, np.minimum(proportional, gemms.total + rest))
 

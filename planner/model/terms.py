@@ -16,6 +16,13 @@ STATE_READ_BYTES = 8.0
 """Bytes of a recurrent state element moved in a decode step: FP32, read and written."""
 STATE_FLOPS = 6.0
 """Arithmetic per state element and prompt token of a recurrent layer [FLOP]."""
+SCORE_FLOPS = 512.0
+"""Arithmetic of attention per score, heads of 128: Q K^T and A V, two FLOP a multiply-add."""
+PROMOTION_FLOPS = 128.0
+"""Matrix FLOP per FP32 FLOP of promotion: block FP8 adds its sums in FP32 every 128 products."""
+FP32_PER_EXPONENTIAL = 16.0
+"""FP32 FLOP in the time of one exponential: 128 fused multiply-adds beside 16 special functions a
+clock and multiprocessor."""
 ACTIVATION_BYTES = 2.0
 EXCHANGE_BYTES = 3.0
 """Bytes per element of an expert exchange: dispatch in FP8 (1), combine in BF16 (2)."""
@@ -30,7 +37,9 @@ class Terms(Columns):
         expert_read: Reading ALL routed experts once [s].
         attention_work, dense_work: GEMM time per token [s].
         expert_work: Expert GEMM time per token at full efficiency [s].
-        untouched: ln(1 - k/E): an expert stays untouched by n tokens with exp(n * untouched).
+        untouched: ln(1 - k/E): an expert stays untouched by n tokens with exp(n * untouched) if all
+            are equally popular.
+        popularity: Shape of the gamma distribution of their popularity.
         expert_load: Width-scaled tokens per expert and token of the pass [1].
         ranks: dp ranks whose tokens meet at the experts.
         full_read, window_read: Reading one token of one sequence's KV cache [s].
@@ -41,6 +50,7 @@ class Terms(Columns):
         state_prefill: Recurrent arithmetic per prompt token [s].
         top_k, window: Limits of the attended tokens; infinity = none.
         collective, collective_token: All-reduces and expert exchange: fixed, per token [s].
+        collective_bulk: Per token of a prefill, whose messages are large [s].
         hop, hop_token: Handing activations to the next pipeline stages: fixed, per token [s].
         stages: Pipeline stages.
         launch: Launch and synchronisation of a decode step [s].
@@ -59,6 +69,7 @@ class Terms(Columns):
     dense_work: Floats
     expert_work: Floats
     untouched: Floats
+    popularity: Floats
     expert_load: Floats
     ranks: Floats
     full_read: Floats
@@ -74,6 +85,7 @@ class Terms(Columns):
     window: Floats
     collective: Floats
     collective_token: Floats
+    collective_bulk: Floats
     hop: Floats
     hop_token: Floats
     stages: Floats
@@ -116,7 +128,6 @@ def _weights(c: Candidates, p: Parameters) -> dict[str, Floats]:
     expert_bandwidth = bandwidth * np.where(
         w.weight_only_experts > 0, p.weight_only_expert_read, 1.0
     )
-    gemm = c.engine.gemm * np.where(w.block_scaled > 0, p.block_fp8_gemm, 1.0)
     group = layout.tp * layout.dp
     return {
         "attention_read": m.attention_parameters
@@ -128,14 +139,22 @@ def _weights(c: Candidates, p: Parameters) -> dict[str, Floats]:
         * m.expert_parameters
         * w.expert_bytes
         / (group * expert_bandwidth),
-        "attention_work": 2 * m.attention_parameters / (layout.tp * w.attention_peak * gemm),
-        "dense_work": 2 * m.dense_parameters / (layout.tp * w.dense_peak * gemm),
+        "attention_work": 2
+        * m.attention_parameters
+        / layout.tp
+        * _per_flop(c, p, w.attention_peak, w.attention_bytes),
+        "dense_work": 2
+        * m.dense_parameters
+        / layout.tp
+        * _per_flop(c, p, w.dense_peak, w.dense_bytes),
         "expert_work": 2
         * m.active
         * m.expert_parameters
         * layout.dp
-        / (group * w.expert_peak * gemm),
+        / group
+        * _per_flop(c, p, w.expert_peak, w.expert_bytes),
         "untouched": np.log1p(-np.minimum(m.active / m.experts, 0.999999)),
+        "popularity": np.full(len(c), p.expert_popularity),
         "expert_load": m.active
         / m.experts
         * np.minimum(m.expert_width / p.grouped_gemm_width, 1.0),
@@ -143,10 +162,21 @@ def _weights(c: Candidates, p: Parameters) -> dict[str, Floats]:
     }
 
 
+def _per_flop(c: Candidates, p: Parameters, peak: Floats, stored: Floats) -> Floats:
+    """GEMM time per FLOP [s]; dynamic block FP8 adds the promotion of its sums on the FP32 units.
+
+    Source: DeepSeek-V3, arXiv:2412.19437, section 3.3.2 (sums promoted every 128 products).
+    """
+    promoted = (c.weights.block_scaled > 0) & (stored < ACTIVATION_BYTES)
+    fp32 = c.chip.exponentials * FP32_PER_EXPONENTIAL * p.block_fp8_promotion
+    return 1.0 / (peak * c.engine.gemm) + np.where(promoted, 1.0 / (PROMOTION_FLOPS * fp32), 0.0)
+
+
 def _core(c: Candidates, p: Parameters) -> dict[str, Floats]:
     m, layout = c.model, c.layout
     bandwidth = c.chip.bandwidth * c.engine.hbm * c.engine.kv_read
     rate = layout.tp * c.chip.peak16 * p.attention_efficiency
+    softmax = p.softmax_slots / (SCORE_FLOPS * layout.tp * c.chip.exponentials)
     full_shards = np.minimum(layout.tp, m.full_kv_heads)
     window_shards = np.minimum(layout.tp, m.window_kv_heads)
     return {
@@ -156,8 +186,8 @@ def _core(c: Candidates, p: Parameters) -> dict[str, Floats]:
         "state_read": STATE_READ_BYTES * m.state_elements / (layout.tp * bandwidth),
         "full_decode": m.full_decode_flops / rate,
         "window_decode": m.window_decode_flops / rate,
-        "full_prefill": m.full_prefill_flops / rate,
-        "window_prefill": m.window_prefill_flops / rate,
+        "full_prefill": m.full_prefill_flops * (1.0 / rate + softmax),
+        "window_prefill": m.window_prefill_flops * (1.0 / rate + softmax),
         "state_prefill": STATE_FLOPS * m.state_elements / rate,
         "top_k": np.where(m.top_k > 0, m.top_k, np.inf),
         "window": np.where(m.window > 0, m.window, np.inf),
@@ -173,6 +203,7 @@ def _collectives(c: Candidates) -> dict[str, Floats]:
     m, layout = c.model, c.layout
     tp, dp, pp = layout.tp, layout.dp, layout.pp
     rate = c.chip.link * c.engine.link_share
+    large = np.where(c.engine.link_bulk > 0, c.engine.link_bulk, c.engine.link_share)
     wide = tp * dp > c.chip.gpus_per_node
     exchange_rate = np.where(wide, np.minimum(rate, c.chip.internode), rate)
     hop_rate = np.where(
@@ -182,11 +213,14 @@ def _collectives(c: Candidates) -> dict[str, Floats]:
     spread = dp > 1
     reduce_volume = 2 * ACTIVATION_BYTES * m.hidden * (tp - 1) / (tp * rate)
     exchange_volume = EXCHANGE_BYTES * m.hidden * np.minimum(dp - 1, m.active) / exchange_rate
+    per_token = np.where(split, 2 * m.layers * reduce_volume, 0.0) + np.where(
+        spread, m.moe_layers * exchange_volume, 0.0
+    )
     return {
         "collective": np.where(split, 2 * m.layers * c.engine.link_latency, 0.0)
         + np.where(spread, 2 * m.moe_layers * c.engine.link_latency, 0.0),
-        "collective_token": np.where(split, 2 * m.layers * reduce_volume, 0.0)
-        + np.where(spread, m.moe_layers * exchange_volume, 0.0),
+        "collective_token": per_token,
+        "collective_bulk": per_token * c.engine.link_share / large,
         "hop": (pp - 1) * c.engine.link_latency,
         "hop_token": (pp - 1) * ACTIVATION_BYTES * m.hidden / hop_rate,
         "stages": pp,
@@ -195,15 +229,16 @@ def _collectives(c: Candidates) -> dict[str, Floats]:
 
 def _overheads(c: Candidates, p: Parameters) -> dict[str, Floats]:
     m, w, e = c.model, c.weights, c.engine
-    units = (
-        m.layers
-        + e.special_units * m.special_layers
-        + p.block_fp8_units * m.layers * w.block_scaled
-        + p.indexer_units * m.indexer_layers
-        + e.weight_only_units * m.moe_layers * w.weight_only_experts
+    launch = (
+        e.launch * m.layers
+        + e.special_layer * m.special_layers
+        + p.block_fp8_layer * m.layers * w.block_scaled
+        + p.indexer_layer * m.indexer_layers
+        + e.weight_only_layer * m.moe_layers * w.weight_only_experts
+        + e.step_constant
     )
     return {
-        "launch": e.launch * units + e.step_constant,
+        "launch": launch,
         "sequence": e.sequence,
         "eager": e.prefill_layer * m.layers + e.prefill_special * m.special_layers,
     }

@@ -41,6 +41,7 @@ class Accelerator(Spec):
         memory_bandwidth_gb_per_s: Peak memory bandwidth [1e9 B/s].
         peak_tflops: DENSE peak by weight-format id [1e12 FLOP/s; int8: 1e12 OP/s]. A format
             is native exactly if it has an entry.
+        exponential_tera_per_s: Rate of the special-function units, which bounds softmax [1e12/s].
         link: Scale-up link inside a server; None = PCIe only.
         bridge: Link that some servers add (an NVLink bridge); used where the offer names it.
         pcie_gb_per_s: PCIe, one direction [1e9 B/s].
@@ -58,6 +59,7 @@ class Accelerator(Spec):
     memory_gib: Positive
     memory_bandwidth_gb_per_s: Positive
     peak_tflops: Annotated[dict[Name, Positive], Field(min_length=1)]
+    exponential_tera_per_s: Positive | None = None
     link: Link | None = None
     bridge: Link | None = None
     pcie_gb_per_s: Positive | None = None
@@ -79,6 +81,7 @@ class Accelerator(Spec):
             for key in (
                 "memory_gib",
                 "memory_bandwidth_gb_per_s",
+                "exponential_tera_per_s",
                 "link",
                 "bridge",
                 "pcie_gb_per_s",

@@ -46,9 +46,16 @@ class AcceleratorEntry(Spec):
 
 
 class LinkEntry(Spec):
-    """A link class: usable share of the one-way rate, and latency of one collective."""
+    """A link class.
+
+    Attributes:
+        share: Usable share of the one-way rate, messages of a decode step.
+        bulk_share: Same for the large messages of a prefill; None = the same.
+        latency_s: Latency of one collective [s].
+    """
 
     share: Fitted
+    bulk_share: Fitted | None = None
     latency_s: Fitted
 
 
@@ -92,4 +99,3 @@ class Efficiency(Spec):
     links: dict[Name, LinkEntry]
     errors: tuple[ErrorEntry, ...]
     default_errors: tuple[ErrorEntry, ...]
-
