@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from planner.candidates.hardware import hardware_class
-from planner.candidates.models import architecture_of
-from planner.catalog import Catalog, laid_over, load_catalog
+from planner.catalog import Catalog, laid_over
 from planner.catalog.offers import newest_seen
+from planner.commands.stored import by_class, open_plan
 from planner.cost import allowed_offers, quote
-from planner.errors import InputError
 from planner.files import digest
-from planner.search.setup import quality_case
 from planner.select.answers import answers
 from planner.select.changes import Changes, changes
-from planner.select.deploy import Scene
 from planner.select.front import front
 from planner.select.options import Shop
 from planner.select.selection import (
@@ -30,7 +26,6 @@ from planner.select.selection import (
 )
 from planner.spec.offer import Offer
 from planner.spec.record import PlanRecord
-from planner.spec.record_file import asked_slo, read_record
 from planner.spec.slo import Slo
 
 UNPROVEN = (
@@ -91,26 +86,22 @@ def reprice(
         InputError: A file cannot be used, nothing is left to buy, or the catalog lacks what the
             plan names.
     """
-    folder = plan.parent if isinstance(plan, Path) else Path()
-    old = read_record(plan) if isinstance(plan, Path) else plan
-    base = catalog if isinstance(catalog, Catalog) else load_catalog(catalog)
-    _check_catalog(base, old)
-    known, kept = _market(base, old.offers, prices)
-    slo = asked_slo(old)
+    stored = open_plan(plan, catalog)
+    old, slo = stored.record, stored.slo
+    known, kept = _market(stored.catalog, old.offers, prices)
     day = as_of or max(old.inputs.as_of, newest_seen(offer.seen for offer in kept))
     allowed = set(allowed_offers(known, slo.purchase, day))
-    sold = _by_class(known, (offer for offer in kept if offer in allowed))
-    searched = set(_by_class(known, old.offers))
+    sold = by_class(known, (offer for offer in kept if offer in allowed))
+    searched = set(by_class(known, old.offers))
     quotes = {key: quote(known, rows) for key, rows in sorted(sold.items())}
     shop = Shop(
         {key: one for key, one in quotes.items() if key in searched},
         tuple(offer for key in sorted(searched & set(sold)) for offer in sold[key]),
     )
-    scene = Scene(known, architecture_of(_model(old.inputs.slo["model"], folder)), old.archive)
     chosen = selection(
-        scene,
+        stored.scene,
         slo,
-        quality_case(slo, known, scene.architecture),
+        stored.case,
         shop,
         front(answers(old.archive), old.archive, shop.quotes, slo),
     )
@@ -161,21 +152,6 @@ def _record(
     )
 
 
-def _check_catalog(catalog: Catalog, record: PlanRecord) -> None:
-    """Raise InputError unless the catalog knows what the archive names."""
-    generations = {g.id for engine in catalog.engines.values() for g in engine.generations}
-    missing = [
-        *(a.hardware.accelerator for a in record.archive
-          if a.hardware.accelerator not in catalog.accelerators),
-        *(m.generation for a in record.archive for m in a.margins
-          if m.generation not in generations),
-    ]  # fmt: skip
-    if missing:
-        names = ", ".join(dict.fromkeys(missing))
-        message = f"lacks {names}, which the plan names; give the catalog that it was made with"
-        raise InputError("--catalog", [message])
-
-
 def _market(
     base: Catalog, offers: Sequence[Offer], prices: Sequence[Path]
 ) -> tuple[Catalog, tuple[Offer, ...]]:
@@ -189,19 +165,3 @@ def _market(
     laid = laid_over(base, tuple(under.values()), prices)
     kept = tuple(o for o in laid.offers if o.key in own or o != under.get(o.key))
     return laid, kept
-
-
-def _by_class(catalog: Catalog, offers: Iterable[Offer]) -> dict[str, list[Offer]]:
-    """Return the offers of each hardware class."""
-    found: dict[str, list[Offer]] = {}
-    for offer in offers:
-        chip = catalog.accelerators[offer.accelerator]
-        made = hardware_class(chip, offer.gpus, offer.link, offer.internode_gb_per_s)
-        found.setdefault(made.id, []).append(offer)
-    return found
-
-
-def _model(name: str, folder: Path) -> str:
-    """Return the model's name, or its path where it lies beside the plan."""
-    beside = folder / name
-    return str(beside) if beside.exists() else name

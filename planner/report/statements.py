@@ -8,6 +8,9 @@ from planner.report import words
 from planner.report.pack import Pack
 from planner.select.firmness import Firmness, PickFirmness
 
+FLIPS = 3
+"""Changes of the cheapest option with the rate that are told."""
+
 
 def statements(pack: Pack) -> Iterator[tuple[str, str, str]]:
     """Yield (subject, what, statement) of everything that the plan rests on."""
@@ -52,11 +55,16 @@ def firm_words(firmness: Firmness, pick: PickFirmness) -> Iterator[str]:
             f" at {words.money(other.money.usd_per_hour)}/h takes its place."
         )
     if pick.highest_rate is not None:
-        yield f"It keeps its targets up to {words.number(pick.highest_rate)} requests/s."
+        yield f"It keeps its limits up to {words.number(pick.highest_rate)} requests/s."
     if pick.fewer_rate is not None:
         yield f"Up to {words.number(pick.fewer_rate)} requests/s, one replica less would do."
-    for change in firmness.rate_flips:
+    for even in pick.break_evens:
+        yield (
+            f"{words.TERM_WORDS[even.committed.term].capitalize()} from {even.committed.provider}"
+            f" pays from {even.share_of_hours:.0%} of all hours on."
+        )
+    for change in firmness.rate_flips[:FLIPS]:
         yield (
             f"From {words.number(change.rate_per_s)} requests/s on, {change.option} is the"
-            " cheapest option of the front that keeps its targets."
+            " cheapest option of the front that keeps its limits."
         )

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from planner.report import words
 from planner.report.pack import Pack
+from planner.report.statements import FLIPS
 from planner.report.xlsx_book import Book, Formula, Value, cell
 from planner.report.xlsx_options import PER_MTOK, Places
 from planner.select.firmness import Effect, Firmness, PickFirmness
@@ -30,7 +31,8 @@ def firmness_sheet(book: Book, pack: Pack, places: Places) -> None:
     for pick in pack.firmness.picks:
         title = f"{', '.join(titles[pick.option])}: {pick.option}"
         row = _tornado(book, row, title, pick)
-    _ranking(book, row, pack.firmness)
+    names = {identity: ", ".join(texts) for identity, texts in titles.items()}
+    _ranking(book, row, pack.firmness, names)
 
 
 def _line(
@@ -46,7 +48,7 @@ def _effect(effect: Effect) -> tuple[tuple[Value, str], ...]:
 
 
 def _tornado(book: Book, row: int, title: str, pick: PickFirmness) -> int:
-    heads = ("changes", "lower", "USD/Mtok", "target used", "higher", "USD/Mtok", "target used")
+    heads = ("changes", "lower", "USD/Mtok", "limit used", "higher", "USD/Mtok", "limit used")
     book.header(SHEET, row, [title, *heads[1:]])
     _line(book, row + 1, (("as planned", "text"), ("", "text"), *_effect(pick.now)))
     row += 2
@@ -57,7 +59,7 @@ def _tornado(book: Book, row: int, title: str, pick: PickFirmness) -> int:
     return row + 1
 
 
-def _ranking(book: Book, row: int, firmness: Firmness) -> None:
+def _ranking(book: Book, row: int, firmness: Firmness, names: Mapping[str, str]) -> None:
     heads = ["Price at which the pick is beaten", "USD per instance-hour", "change", "by"]
     book.header(SHEET, row, heads)
     row += 1
@@ -71,35 +73,35 @@ def _ranking(book: Book, row: int, firmness: Firmness) -> None:
                 (flip.change, "share"),
                 (f"{words.hardware(other)}, {words.instance(other)}", "text"),
             )
-        _line(book, row, ((pick.option, "text"), *told))
+        _line(book, row, ((names[pick.option], "text"), *told))
         row += 1
-    row = _rates(book, row + 1, firmness)
-    _regrets(book, row + 1, firmness)
+    row = _rates(book, row + 1, firmness, names)
+    _regrets(book, row + 1, firmness, names)
 
 
-def _rates(book: Book, row: int, firmness: Firmness) -> int:
-    heads = ["Rates [requests/s]", "one replica less up to", "keeps its targets up to"]
+def _rates(book: Book, row: int, firmness: Firmness, names: Mapping[str, str]) -> int:
+    heads = ["Rates [requests/s]", "one replica less up to", "keeps its limits up to"]
     book.header(SHEET, row, heads)
     row += 1
     for pick in firmness.picks:
         cells = ((pick.fewer_rate, "number"), (pick.highest_rate, "number"))
-        _line(book, row, ((pick.option, "text"), *cells))
+        _line(book, row, ((names[pick.option], "text"), *cells))
         row += 1
-    for flip in firmness.rate_flips:
+    for flip in firmness.rate_flips[:FLIPS]:
         told = ("cheapest of the front from this rate on", "text")
         _line(book, row, ((flip.option, "text"), (flip.rate_per_s, "number"), told))
         row += 1
     return row
 
 
-def _regrets(book: Book, row: int, firmness: Firmness) -> None:
+def _regrets(book: Book, row: int, firmness: Firmness, names: Mapping[str, str]) -> None:
     scenarios = [regret.scenario for regret in firmness.picks[0].regrets] if firmness.picks else []
-    book.header(SHEET, row, ["Regret [USD/h] if", *(pick.option for pick in firmness.picks)])
+    book.header(SHEET, row, ["Regret [USD/h] if", *(names[pick.option] for pick in firmness.picks)])
     for number, scenario in enumerate(scenarios):
         cells: list[tuple[Value, str]] = [(scenario, "text")]
         for pick in firmness.picks:
             regret = pick.regrets[number]
-            missed: Value = "misses a target"
+            missed: Value = "breaks a limit"
             cells.append((regret.usd_per_hour if regret.holds else missed, "usd"))
         _line(book, row + 1 + number, cells)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from planner.spec.offer import Offer
 from planner.spec.record import Option
 
 
@@ -14,8 +15,8 @@ class Effect:
     Attributes:
         usd_per_mtok_output: Price per million output tokens [USD].
         usd_per_hour: Price [USD/h]; offline the price of the whole run [USD].
-        use: Largest share of any target that is used, with margin; above 1 = missed; None =
-            without bound.
+        use: Largest share of any limit that is used, latencies with their margin, utilization
+            against the headroom; above 1 = broken; None = without bound.
     """
 
     usd_per_mtok_output: float
@@ -24,7 +25,7 @@ class Effect:
 
     @property
     def holds(self) -> bool:
-        """Whether every target holds."""
+        """Whether every limit holds."""
         return self.use is not None and self.use <= 1.0
 
 
@@ -63,7 +64,7 @@ class Flip:
 
 @dataclass(frozen=True)
 class RateFlip:
-    """From this rate on, another option of the front is the cheapest that keeps its targets."""
+    """From this rate on, another option of the front is the cheapest that keeps its limits."""
 
     rate_per_s: float
     option: str
@@ -75,9 +76,9 @@ class Regret:
 
     Attributes:
         scenario: What comes true.
-        holds: Whether the pick still keeps its targets.
+        holds: Whether the pick still keeps its limits.
         usd_per_hour: Extra cost against the cheapest option that does [USD/h], offline of the run;
-            None = no option of the front keeps the targets then.
+            None = no option of the front keeps its limits then.
         best: Id of that option.
     """
 
@@ -85,6 +86,22 @@ class Regret:
     holds: bool
     usd_per_hour: float | None
     best: str | None
+
+
+@dataclass(frozen=True)
+class BreakEven:
+    """When a commitment beats paying by the hour, for the hardware class of a pick.
+
+    Attributes:
+        committed: Cheapest price row of a committed term.
+        by_the_hour: Cheapest price row on demand.
+        share_of_hours: Share of all hours from which on the commitment costs less; above 1 =
+            never.
+    """
+
+    committed: Offer
+    by_the_hour: Offer
+    share_of_hours: float
 
 
 @dataclass(frozen=True)
@@ -96,9 +113,10 @@ class PickFirmness:
         now: As planned.
         bars: Widest first.
         flip: None = nothing else could take its place.
-        highest_rate: Largest rate at which the purchase keeps its targets [1/s]; None offline.
+        highest_rate: Largest rate at which the purchase keeps its limits [1/s]; None offline.
         fewer_rate: Largest rate at which one replica less would do [1/s]; None = it never does.
         regrets: Scenario by scenario.
+        break_evens: Commitment by commitment; empty = no such price is known.
     """
 
     option: str
@@ -108,6 +126,7 @@ class PickFirmness:
     highest_rate: float | None
     fewer_rate: float | None
     regrets: tuple[Regret, ...]
+    break_evens: tuple[BreakEven, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
+from planner.select.firmness import (
+    Bar,
+    BreakEven,
+    Effect,
+    Firmness,
+    Flip,
+    PickFirmness,
+    RateFlip,
+    Regret,
+)
 from planner.spec.offer import Offer
 from planner.spec.record import (
     Binding,
@@ -235,3 +245,21 @@ def record(**changes: Any) -> PlanRecord:
         ),
     }
     return PlanRecord(**(values | changes))
+
+
+def firmness() -> Firmness:
+    """How firm the first option of ``record()`` is, typed by hand."""
+    now = Effect(usd_per_mtok_output=2.46914, usd_per_hour=4.0, use=0.625)
+    dearer = Effect(usd_per_mtok_output=2.96296, usd_per_hour=4.8, use=0.625)
+    cheaper = Effect(usd_per_mtok_output=1.97531, usd_per_hour=3.2, use=0.625)
+    pick = PickFirmness(
+        option="o-00000001",
+        now=now,
+        bars=(Bar("price", "-20 %", "+20 %", cheaper, dearer),),
+        flip=Flip(9.0, 1.25, record().options[1]),
+        highest_rate=4.5,
+        fewer_rate=None,
+        regrets=(Regret("traffic +20 %", holds=True, usd_per_hour=0.0, best="o-00000001"),),
+        break_evens=(BreakEven(offer(term="reserved_1y", list_price_per_hour=2.0), offer(), 0.5),),
+    )
+    return Firmness(0.2, (pick,), (RateFlip(4.5, "o-00000002"),))

@@ -13,7 +13,7 @@ import pytest
 from planner.errors import InputError
 from planner.report.html import render
 from planner.report.pack import Pack
-from tests.report.records import money, offer, option, price, record
+from tests.report.records import firmness, money, offer, option, price, record
 
 pytest.importorskip("plotly")
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
@@ -45,6 +45,8 @@ setTimeout(() => {
       wide: document.documentElement.scrollWidth <= window.innerWidth,
       bars: document.querySelectorAll("#memory .barlayer .point").length,
       facts: document.getElementById("facts")?.textContent,
+      tornado: document.querySelectorAll("#tornado-cost .barlayer .point").length,
+      firm: document.getElementById("firm-words")?.textContent,
       picks: document.getElementById("picks").textContent,
     });
     document.body.append(answer);
@@ -126,8 +128,11 @@ needs_browser = pytest.mark.skipif(CHROMIUM is None, reason="Chromium is not ins
 def test_in_a_browser_the_charts_draw_hover_and_filter_without_a_complaint(tmp_path: Path):
     other = option(id="o-00000003", weights="bf16")
     given = record(options=(*record().options, other))
-    got = answer(render(Pack(given)), tmp_path)
+    got = answer(render(Pack(given, firmness())), tmp_path)
     assert got["seen"] == []
+    assert got["tornado"] == 2
+    assert "From $9.00 per instance-hour on (+125%)" in got["firm"]
+    assert "Reserved 1 y from acme pays from 50% of all hours on." in got["firm"]
     assert "$2.47 per Mtok output" in got["hover"]
     assert got["count"].startswith("2 of 3 options")
     assert got["bars"] == 4

@@ -12,7 +12,7 @@ import pytest
 
 from planner.report.pack import Pack
 from planner.report.xlsx import render
-from tests.report.records import money, offer, option, price, record
+from tests.report.records import firmness, money, offer, option, price, record
 
 SOFFICE = shutil.which("soffice")
 
@@ -93,19 +93,27 @@ def test_a_plan_without_an_option_still_says_why():
     assert "Nothing meets every target." in texts
 
 
-@pytest.mark.skipif(SOFFICE is None, reason="LibreOffice (soffice) is not installed")
-def test_libreoffice_recalculates_after_a_price_change(tmp_path: Path):
-    changed = book(render(Pack(record())))
-    changed["Prices"]["H3"] = 10.0
-    before = tmp_path / "changed.xlsx"
+def recalculated(changed: Any, folder: Path) -> Any:
+    """Return the values of a workbook after LibreOffice has opened and saved it."""
+    before = folder / "changed.xlsx"
     changed.save(before)
-    command = [str(SOFFICE), f"-env:UserInstallation=file://{tmp_path}/profile", "--headless"]
+    command = [str(SOFFICE), f"-env:UserInstallation=file://{folder}/profile", "--headless"]
     subprocess.run(
-        [*command, "--convert-to", "xlsx:Calc MS Excel 2007 XML", "--outdir", tmp_path / "out",
+        [*command, "--convert-to", "xlsx:Calc MS Excel 2007 XML", "--outdir", folder / "out",
          before],
         check=True, capture_output=True, timeout=120,
     )  # fmt: skip
-    after = book((tmp_path / "out" / "changed.xlsx").read_bytes(), values=True)
+    return book((folder / "out" / "changed.xlsx").read_bytes(), values=True)
+
+
+needs_office = pytest.mark.skipif(SOFFICE is None, reason="LibreOffice (soffice) is not installed")
+
+
+@needs_office
+def test_libreoffice_recalculates_after_a_price_change(tmp_path: Path):
+    changed = book(render(Pack(record())))
+    changed["Prices"]["H3"] = 10.0
+    after = recalculated(changed, tmp_path)
     assert column(after["Options"], "USD per month (730 h)") == [10 * 730, 9 * 730]
     assert column(after["Options"], "USD per Mtok output")[0] == pytest.approx(2.46914 * 10 / 4)
     texts = [cell.value for row in after["Decision"].iter_rows() for cell in row]
@@ -113,6 +121,33 @@ def test_libreoffice_recalculates_after_a_price_change(tmp_path: Path):
     assert "o-00000002" in texts
 
 
+@needs_office
+def test_a_buyer_types_an_api_price_and_a_commitment_and_gets_the_break_evens(tmp_path: Path):
+    changed = book(render(Pack(record())))
+    sheet = changed["Sensitivity"]
+    rows = {str(row[0].value).strip(): row[0].row for row in sheet.iter_rows()}
+    sheet.cell(rows["API price, USD per Mtok output"], 2).value = 2.0
+    sheet.cell(rows["Committed USD per instance-hour"], 2).value = 3.0
+    after = recalculated(changed, tmp_path)["Sensitivity"]
+    # By hand: $4/h over $2 a million tokens are 555.6 tokens/s, 37 % of 1,500; $3 of $4 are
+    # three quarters of 730 hours.
+    tokens = after.cell(rows["output tokens/s from which it pays"], 2).value
+    assert tokens == pytest.approx(4 / 2 * 1e6 / 3600)
+    assert after.cell(rows["as share of capacity"], 2).value == pytest.approx(tokens / 1500)
+    assert after.cell(rows["hours a month from which it pays"], 2).value == pytest.approx(547.5)
+
+
 def test_the_file_holds_no_macro_and_no_link_to_another():
     names = zipfile.ZipFile(io.BytesIO(render(Pack(record())))).namelist()
     assert not [name for name in names if "vba" in name.lower() or "externalLink" in name]
+
+
+def texts_of(sheet: Any) -> list[Any]:
+    return [cell.value for row in sheet.iter_rows() for cell in row if cell.value is not None]
+
+
+def test_the_sensitivity_sheet_shows_tornado_flip_rates_and_regret_as_numbers():
+    given = Pack(record(picks={"cheapest": "o-00000001"}), firmness())
+    cells = texts_of(book(render(given), values=True)["Sensitivity"])
+    for wanted in (2.96296, 1.97531, 0.625, 9.0, 1.25, 4.5, "price", "traffic +20 %"):
+        assert wanted in cells

@@ -228,7 +228,7 @@ function buildFirmness() {
   drawFirmness(firm.picks[0]);
   table(document.getElementById("regrets"), ["Extra cost against the best choice, if", ...firm.picks.map((p) => ({ text: p.titles, number: true }))],
     firm.scenarios.map((name, i) => [name, ...firm.picks.map((p) => p.regrets[i].holds
-      ? (p.regrets[i].usd === null ? "-" : `${usd(p.regrets[i].usd)}${firm.per}`) : { text: "misses a target", className: "missed" })]));
+      ? (p.regrets[i].usd === null ? "-" : `${usd(p.regrets[i].usd)}${firm.per}`) : { text: "breaks a limit", className: "missed" })]));
 }
 function tornado(id, title, pick, get, now, axis) {
   const bars = [...pick.bars].reverse();
@@ -249,7 +249,7 @@ function drawFirmness(pick) {
   tornado("tornado-cost", "USD per Mtok output", pick, (e) => e.mtok, pick.now.mtok, { format: ".3~g", prefix: "$", word: usd });
   const use = document.getElementById("tornado-use");
   use.hidden = pick.now.use === null;
-  if (pick.now.use !== null) tornado("tornado-use", "Tightest target, share used (dotted: the limit)", pick, (e) => e.use, pick.now.use, { format: ".0%", limit: 1, word: (v) => percent(v) });
+  if (pick.now.use !== null) tornado("tornado-use", "Tightest limit, share used (dotted: all of it)", pick, (e) => e.use, pick.now.use, { format: ".0%", limit: 1, word: (v) => percent(v) });
   const words = document.getElementById("firm-words");
   words.replaceChildren(...pick.words.map((text) => make("p", text)));
 }

@@ -1,0 +1,91 @@
+"""A stored plan with catalog and model at hand, to ask about what it has found."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from planner.candidates.hardware import hardware_class
+from planner.candidates.models import architecture_of
+from planner.candidates.quality import QualityCase
+from planner.catalog import Catalog, load_catalog
+from planner.cost import Quotes, quote
+from planner.errors import InputError
+from planner.search.setup import quality_case
+from planner.select.deploy import Scene
+from planner.spec.offer import Offer
+from planner.spec.record import PlanRecord
+from planner.spec.record_file import asked_slo, read_record
+from planner.spec.slo import Slo
+
+
+@dataclass(frozen=True)
+class Stored:
+    """A plan, and what it takes to ask the model about it.
+
+    Attributes:
+        record: The plan.
+        slo: What it was asked.
+        catalog: The catalog at hand; its prices are not the plan's.
+        scene: Catalog, model, archive.
+        case: What the quality loss depends on.
+    """
+
+    record: PlanRecord
+    slo: Slo
+    catalog: Catalog
+    scene: Scene
+    case: QualityCase
+
+    def quotes(self) -> dict[str, Quotes]:
+        """Return the plan's own prices by hardware class id, flagged ones among them."""
+        sold = by_class(self.catalog, self.record.offers)
+        return {key: quote(self.catalog, offers) for key, offers in sold.items()}
+
+
+def open_plan(plan: PlanRecord | Path, catalog: Path | Catalog | None = None) -> Stored:
+    """Return a stored plan with its catalog and model.
+
+    Args:
+        plan: The plan, or its ``plan.json``.
+        catalog: Catalog that it was made with; None = the shipped one.
+
+    Raises:
+        InputError: The plan or the catalog cannot be read, or the catalog or the disk lack what
+            the plan names.
+    """
+    folder = plan.parent if isinstance(plan, Path) else Path()
+    record = read_record(plan) if isinstance(plan, Path) else plan
+    known = catalog if isinstance(catalog, Catalog) else load_catalog(catalog)
+    _check_catalog(known, record)
+    slo = asked_slo(record)
+    beside = folder / slo.model
+    architecture = architecture_of(str(beside) if beside.exists() else slo.model)
+    case = quality_case(slo, known, architecture)
+    return Stored(record, slo, known, Scene(known, architecture, record.archive), case)
+
+
+def by_class(catalog: Catalog, offers: Iterable[Offer]) -> dict[str, list[Offer]]:
+    """Return the offers of each hardware class."""
+    found: dict[str, list[Offer]] = {}
+    for offer in offers:
+        chip = catalog.accelerators[offer.accelerator]
+        made = hardware_class(chip, offer.gpus, offer.link, offer.internode_gb_per_s)
+        found.setdefault(made.id, []).append(offer)
+    return found
+
+
+def _check_catalog(catalog: Catalog, record: PlanRecord) -> None:
+    """Raise InputError unless the catalog knows what the plan names."""
+    generations = {g.id for engine in catalog.engines.values() for g in engine.generations}
+    named = {
+        *(archive.hardware.accelerator for archive in record.archive),
+        *(offer.accelerator for offer in record.offers),
+    }
+    run = {margin.generation for archive in record.archive for margin in archive.margins}
+    missing = sorted(named - set(catalog.accelerators)) + sorted(run - generations)
+    if missing:
+        names = ", ".join(missing)
+        message = f"lacks {names}, which the plan names; give the catalog that it was made with"
+        raise InputError("--catalog", [message])
