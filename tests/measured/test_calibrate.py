@@ -69,8 +69,8 @@ def test_the_factor_is_the_median_ratio_drawn_towards_one(catalog):
     runs = [run(catalog, c, tpot=r) for c, r in ((4, 1.1), (16, 1.2), (64, 1.6))]
     (entry,) = calibrate(catalog, runs, DATE).entries
     assert entry.key == KEY
-    # ln 1.2 x 3 / (3 + (0.10 / 0.13)^2) = 0.15228.
-    assert entry.tpot.value == pytest.approx(math.exp(0.15228), rel=1e-4)
+    # ln 1.2 x 3 / (3 + (0.10 / 0.12)^2) = 0.14805.
+    assert entry.tpot.value == pytest.approx(math.exp(0.14805), rel=1e-4)
     assert (entry.tpot.low, entry.tpot.high) == pytest.approx((1.1, 1.6))
     assert entry.ttft.value == pytest.approx(1.0)
     assert entry.sources == ("c4.json", "c16.json", "c64.json")
@@ -191,4 +191,4 @@ def test_three_runs_lower_the_error_of_an_unseen_model_family(metric, before, af
             corrected += list(np.abs(factor / others - 1))
     assert np.mean(plain) > before
     assert np.mean(corrected) < after
-    assert np.mean(corrected) < 0.93 * np.mean(plain)
+    assert np.mean(corrected) < 0.95 * np.mean(plain)

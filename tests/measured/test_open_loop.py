@@ -29,24 +29,17 @@ def compared() -> tuple[Compared, ...]:
     return compare(load_catalog(), read_open_loop(RUNS))
 
 
-CONSTANT = "a request's constant part of TTFT is 10.7 ms in the fit, 5 to 6 ms on these servers"
-
-
 @pytest.mark.parametrize(
     ("metric", "share", "limit"),
     [
         ("tpot", 0.5, 0.12),
         ("tpot", 0.99, 0.18),
-        pytest.param("ttft", 0.5, 0.30, marks=pytest.mark.xfail(reason=CONSTANT)),
+        ("ttft", 0.5, 0.30),
         ("ttft", 0.99, 0.45),
     ],
 )
 def test_simulated_percentiles_are_near_those_of_real_servers(metric, share, limit):
     assert median_error(compared(), metric, share) <= limit
-
-
-def test_ttft_p50_is_near_that_of_real_servers():
-    assert median_error(compared(), "ttft", 0.5) <= 0.36
 
 
 def test_enough_runs_are_compared_and_every_other_one_says_why_not():
@@ -66,8 +59,9 @@ def test_prompts_that_come_round_are_found_only_if_the_cache_holds_all_in_betwee
     )
     results = {c.id: c.simulated for c in compare(load_catalog(), read_open_loop(file))}
     assert results["evicted"] == results["distinct"]
-    # 400 tokens of an 8B model are 6.4 TFLOP: no less than 8 ms at 756 TFLOP/s.
-    assert results["distinct"] - results["fits"] > 0.004
+    # 400 tokens of an 8B model are 6.4 TFLOP: 8 ms at 756 TFLOP/s, which reading the weights once
+    # (16 GB, 8 ms) hides in part.
+    assert results["distinct"] - results["fits"] > 0.003
 
 
 def test_a_compared_run_without_a_measurement_is_refused(tmp_path):
