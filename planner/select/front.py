@@ -59,7 +59,7 @@ def front(
     if not allowed.allow_unvalidated:
         good &= ~found.unvalidated
     rows = _best(values, np.flatnonzero(good))
-    rows = rows[np.lexsort((*values[rows].T[::-1], rounded(cost(trusted)[rows])))]
+    rows = rows[np.lexsort((*values[rows].T[::-1], cost(trusted)[rows]))]
     return Front(trusted, rows, values[rows], every, _untrusted(every, trusted, rows, slo))
 
 
@@ -72,8 +72,8 @@ def holds(answer: Priced) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
 
 
 def cost(answer: Priced) -> Floats:
-    """Return the price per million output tokens."""
-    return answer.money["usd_per_mtok_output"]
+    """Return the price per million output tokens, rounded: a last bit decides nothing."""
+    return rounded(answer.money["usd_per_mtok_output"])
 
 
 def reasons(answer: Priced, slo: Slo, row: int) -> tuple[Reason, ...]:

@@ -34,10 +34,11 @@ def _column(name: str) -> Callable[[Front], Floats]:
 def _distance(front: Front) -> Floats:
     """Distance from the ideal point, in log units: each objective over the best of it.
 
-    Quality loss, which may be 0, counts as 1 + loss in percent.
+    Quality loss, which may be 0, counts as 1 + loss in percent. Rounded: points are, so that
+    further digits say nothing.
     """
     logs = _logs(front.points)
-    result: Floats = np.sqrt(((logs - logs.min(axis=0)) ** 2).sum(axis=1))
+    result: Floats = np.sqrt(((logs - logs.min(axis=0)) ** 2).sum(axis=1)).round(4)
     return result
 
 

@@ -219,35 +219,6 @@ def test_a_miss_by_the_rate_alone_names_the_rate_or_replicas():
 
 
 class TestRefusals:
-    @pytest.mark.parametrize(
-        ("traffic", "key"),
-        [
-            ({"trace": "log.csv"}, "traffic.trace"),
-            (
-                {
-                    "rate_per_s": 1.0,
-                    "classes": (
-                        {"name": "a", "share": 1.0, "prompt_tokens": 9, "output_tokens": 9},
-                    ),
-                },
-                "traffic.classes",
-            ),
-            (
-                {
-                    "rate_per_s": 1.0,
-                    "load_profile": (1.0,) * 24,
-                    "prompt_tokens": 9,
-                    "output_tokens": 9,
-                },
-                "traffic.load_profile",
-            ),
-        ],
-        ids=["trace", "classes", "load profile"],
-    )
-    def test_what_cannot_be_planned_yet_is_refused_by_name(self, traffic, key):
-        with pytest.raises(InputError, match=f"{key}: this version cannot plan for it yet"):
-            plan(asked(traffic=traffic), catalog=CATALOG)
-
     def test_an_unknown_space_is_answered_with_the_nearest(self):
         with pytest.raises(InputError, match="unknown space 'quik'; did you mean 'quick'"):
             plan(asked(), catalog=CATALOG, space="quik")

@@ -44,7 +44,7 @@ def test_the_front_is_sorted_by_price():
     got = solve([archive("a", *rows)], [10.0])
     assert got.rows.tolist() == [1, 2, 0]
     # $10/h x instances over 1,000 tokens/s x 3,600 s / 1e6.
-    assert cost(got.trusted)[got.rows] == pytest.approx([10 / 3.6, 20 / 3.6, 30 / 3.6])
+    assert cost(got.trusted)[got.rows] == pytest.approx([10 / 3.6, 20 / 3.6, 30 / 3.6], rel=1e-5)
 
 
 def test_tokens_are_paid_for_at_the_mean_rate():
@@ -150,7 +150,7 @@ def test_all_prices_times_c_give_the_same_front_at_c_times_the_cost(rows, factor
     before, after = solve(one, [10.0, 12.0]), solve(one, [10.0 * factor, 12.0 * factor])
     assert after.rows.tolist() == before.rows.tolist()
     np.testing.assert_allclose(
-        cost(after.trusted)[after.rows], factor * cost(before.trusted)[before.rows], rtol=1e-9
+        cost(after.trusted)[after.rows], factor * cost(before.trusted)[before.rows], rtol=1e-5
     )
     assert picks(after) == picks(before)
 

@@ -1,0 +1,111 @@
+"""Where nothing works, what the plan proposes must work."""
+
+import pytest
+
+from planner.catalog import load_catalog
+from planner.commands.plan import plan
+from planner.select.misses import _above, _text
+from planner.spec.slo import Slo
+
+CATALOG = load_catalog()
+BASE = {
+    "model": "meta-llama/Llama-3.1-8B-Instruct",
+    "traffic": {
+        "rate_per_s": 8.0,
+        "prompt_tokens": {"p50": 900.0, "p95": 2700.0},
+        "output_tokens": {"p50": 200.0, "p95": 600.0},
+    },
+    "slo": {"ttft_p95_ms": 900.0, "tpot_p95_ms": 40.0},
+    "purchase": {"accelerators": ["l4", "l40s", "h100-sxm"], "allow_unvalidated": True},
+}
+
+
+def merged(base, changes):
+    out = dict(base)
+    for key, value in changes.items():
+        nested = isinstance(value, dict) and isinstance(out.get(key), dict)
+        out[key] = merged(out[key], value) if nested else value
+    return out
+
+
+def planned(changes):
+    values = merged(BASE, changes)
+    purchase = values["purchase"] | {"accelerators": tuple(values["purchase"]["accelerators"])}
+    slo = Slo.model_validate(values | {"purchase": purchase})
+    return plan(slo, catalog=CATALOG, space="quick", verify=False)
+
+
+def applied(change):
+    """A proposal as changes to slo.yaml: ``slo.ttft_p95_ms: 1310 with rate_per_s: 7``."""
+    changes = {}
+    for part in change.split(" with "):
+        key, value = part.split(": ")
+        path = ("traffic." + key if key == "rate_per_s" else key).split(".")
+        leaf = {path[-1]: value == "true" if value in ("true", "false") else float(value)}
+        if path[-1] == "max_gpus":
+            leaf = {"max_gpus": int(float(value))}
+        for name in reversed(path[:-1]):
+            leaf = {name: leaf}
+        changes = merged(changes, leaf)
+    return changes
+
+
+CASES = {
+    "a TPOT that no accelerator reaches": {"slo": {"tpot_p95_ms": 1.5}},
+    "both targets out of reach": {"slo": {"ttft_p95_ms": 8.0, "tpot_p95_ms": 1.0}},
+    "a budget of a dollar": {"purchase": {"budget_usd_per_hour": 0.5}},
+    "one GPU for a high rate": {"purchase": {"max_gpus": 1}, "traffic": {"rate_per_s": 60.0}},
+    "a target and a budget": {
+        "slo": {"tpot_p95_ms": 6.0},
+        "purchase": {"budget_usd_per_hour": 1.0},
+    },
+    "nothing measured": {
+        "purchase": {"accelerators": ["gaudi3", "tpu-v6e"], "allow_unvalidated": False}
+    },
+}
+
+
+@pytest.mark.parametrize("changes", CASES.values(), ids=CASES.keys())
+def test_each_proposal_makes_the_plan_work(changes):
+    record = planned(changes)
+    assert record.options == ()
+    assert record.misses
+    proposals = [text for miss in record.misses for text in miss.would_do]
+    assert proposals
+    for text in proposals:
+        if text.endswith("more"):
+            continue
+        assert planned(merged(changes, applied(text))).options, text
+
+
+def test_misses_are_on_different_accelerators_and_the_nearest_comes_first():
+    record = planned(CASES["both targets out of reach"])
+    chips = [miss.option.accelerator for miss in record.misses]
+    assert len(set(chips)) == len(chips) > 1
+    excess = [miss.excess for miss in record.misses]
+    assert excess == sorted(excess)
+
+
+def test_a_miss_says_how_far_it_is():
+    for miss in planned(CASES["a budget of a dollar"]).misses:
+        option = miss.option
+        spent = option.money.usd_per_hour
+        shares = [spent / 0.5, *(target.upper / target.limit for target in option.targets)]
+        assert miss.excess == pytest.approx(max(shares), rel=1e-4)
+        assert f"price {float(f'{spent:.3g}'):g} USD/h, limit 0.5" in miss.misses
+        assert len(miss.misses) == sum(share > 1 for share in shares)
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [(1307.2, "1310"), (1310.0, "1310"), (1310.4, "1320"), (0.98765, "0.988"), (64.0, "64")],
+)
+def test_a_proposed_limit_is_never_below_the_value(value, expected):
+    assert _above(value) == expected
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"), [(1307.2, "1310"), (0.98765, "0.988"), (123456.7, "123457")]
+)
+def test_values_are_told_with_three_digits(value, expected):
+    assert _text(value) == expected
