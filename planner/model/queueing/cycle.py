@@ -200,17 +200,19 @@ def _last_step_sharing(
 def _moments(s: Service, batch: Batch, cycle: Cycle, size: Floats, fit: Floats) -> _Moments:
     """Wait for the rest of the step met, the prompts before, and those after that fit beside."""
     weight = s.workload.weight
-    one = cycle.load
+    # The fixed part of the own step is paid once, whoever shares it.
+    paid = batch.cost.work_mean / np.maximum((weight * batch.added).sum(axis=0), 1e-12)
+    one = paid * cycle.load
     grown = 1.0 + fit * one
     mean = cycle.met / 2.0 * (grown + one)
     square = cycle.met_square * (grown**2 + grown * one + one**2) / 3.0
-    square = square + cycle.second * cycle.met * (1.0 + fit) / 2.0
+    square = square + paid * paid * cycle.second * cycle.met * (1.0 + fit) / 2.0
     # Members of the own burst: as many before as after, each a geometric number.
-    time = (weight * batch.added).sum(axis=0)
+    time = batch.cost.work_mean
     extra = size - 1.0
     member = extra * time
     member_square = (
-        extra * (weight * batch.added**2).sum(axis=0) + 2.0 * extra * extra * time * time
+        extra * (weight * batch.cost.work**2).sum(axis=0) + 2.0 * extra * extra * time * time
     )
     mates = (1.0 + fit) * member
     mates_square = (1.0 + fit) * member_square + 2.0 * fit * member * member
