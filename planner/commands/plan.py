@@ -46,7 +46,6 @@ Progress = Callable[[str, float], None]
 SLACK = 1.5
 """Deployments up to so many times the latency targets are kept, for targets that move a little."""
 LATER: dict[str, Callable[[Slo], bool]] = {
-    "autoscale": lambda s: s.autoscale is not None,
     "purchase.owned": lambda s: s.purchase.owned is not None,
 }
 """Keys of slo.yaml that this version reads but cannot plan for."""

@@ -88,6 +88,8 @@ PICK_LINES: tuple[Line, ...] = (
     ("batch limit", lambda o: f"{o.max_num_seqs} seqs, {o.token_budget} tokens"),
     ("speculation", words.speculation),
 )
+AFTER_MONEY = 1 + [label for label, _ in PICK_LINES].index("  at full load")
+SCALED_LINES: tuple[Line, ...] = (("  autoscaled", words.autoscaled),)
 ONLINE_LINES: tuple[Line, ...] = (
     ("TTFT p50 / p95", _latency(lambda o: o.ttft)),
     ("TPOT p50 / p95", _latency(lambda o: o.tpot)),
@@ -110,7 +112,13 @@ LAST_LINES: tuple[Line, ...] = (
 
 def _lines(record: PlanRecord) -> tuple[Line, ...]:
     offline = any(option.run_hours is not None for option in record.options)
-    return (*PICK_LINES, *(OFFLINE_LINES if offline else ONLINE_LINES), *LAST_LINES)
+    scaled = any(option.money.autoscaled is not None for option in record.options)
+    picked = (*PICK_LINES[:AFTER_MONEY], *SCALED_LINES, *PICK_LINES[AFTER_MONEY:])
+    return (
+        *(picked if scaled else PICK_LINES),
+        *(OFFLINE_LINES if offline else ONLINE_LINES),
+        *LAST_LINES,
+    )
 
 
 def _picks(console: Console, record: PlanRecord) -> None:

@@ -108,6 +108,16 @@ def price(option: Option) -> str:
     return f"{TERM_WORDS[row.term]}, seen {row.seen}{flag}"
 
 
+def autoscaled(option: Option) -> str:
+    """Return the price of a fleet that follows the load profile, and its range of replicas."""
+    scaled = option.money.autoscaled
+    if scaled is None:
+        return "-"
+    low, high = min(scaled.replicas_by_hour), max(scaled.replicas_by_hour)
+    span = f"{low}" if low == high else f"{low} to {high}"
+    return f"{money(scaled.usd_per_mtok_output)}, {span} replicas"
+
+
 def quality(option: Option) -> str:
     """Return quality loss with its pessimistic end and grade."""
     q = option.quality

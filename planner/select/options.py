@@ -24,11 +24,13 @@ from planner.model.memory import (
 from planner.model.queueing import steady_state
 from planner.pareto import rounded
 from planner.select.answers import Priced
+from planner.select.autoscale import autoscaled
 from planner.select.binding import StepShares, binding, step_shares
 from planner.select.deploy import OFF, Scene
 from planner.select.front import reasons
 from planner.spec.offer import Offer
 from planner.spec.record import (
+    Autoscaled,
     Latency,
     MemoryUse,
     Money,
@@ -81,20 +83,22 @@ def options(
     found = answer.answers
     c = scene.candidates(found.place[rows], found.row[rows])
     figures = _figures(scene, slo, c)
+    scaled = autoscaled(scene, slo, shop.quotes, chosen)
     return tuple(
-        _option(scene, shop, slo, case, _Row(answer, int(row), figures, i))
+        _option(scene, shop, slo, case, _Row(answer, int(row), figures, i, scaled[i]))
         for i, row in enumerate(rows)
     )
 
 
 @dataclass(frozen=True)
 class _Row:
-    """One row: its place in the priced answers, and in the figures."""
+    """One row: its place in the priced answers and in the figures, and its price autoscaled."""
 
     answer: Priced
     row: int
     figures: _Figures
     at: int
+    autoscaled: Autoscaled | None
 
     def column(self, name: str) -> float:
         return float(self.answer.answers.columns[name][self.row])
@@ -296,6 +300,7 @@ def _money(shop: Shop, hardware: str, r: _Row) -> Money:
         **{name: number(money[name][r.row]) for name in names},
         mean_utilization=number(money["mean_utilization"][r.row]),
         usd_per_job=number(job) if np.isfinite(job) else None,
+        autoscaled=r.autoscaled,
         price=Price(
             offer=shop.offers.index(offer),
             provider=offer.provider,

@@ -258,6 +258,20 @@ class Price(Spec):
     flag: Flag
 
 
+class Autoscaled(Spec):
+    """A fleet that follows the load profile hour by hour.
+
+    Attributes:
+        replicas_by_hour: Replicas that hold the targets in each hour of the day, spares aside.
+        usd_per_hour: Mean price over the day, boot times paid for [USD/h].
+        usd_per_mtok_output: Per million output tokens at the mean rate.
+    """
+
+    replicas_by_hour: Annotated[tuple[Count, ...], Field(min_length=24, max_length=24)]
+    usd_per_hour: Positive
+    usd_per_mtok_output: Positive
+
+
 class Money(Spec):
     """What an option costs, and the price row it rests on.
 
@@ -269,6 +283,8 @@ class Money(Spec):
         mean_utilization: Mean output / capacity; usd_per_mtok_output = usd_per_mtok_full / this.
         usd_per_job: Offline: the whole run [USD]; None otherwise.
         price: The row.
+        autoscaled: The same fleet if it follows the load profile; None = not asked, or the price
+            does not stop with the instance.
     """
 
     usd_per_hour: Positive
@@ -278,6 +294,7 @@ class Money(Spec):
     mean_utilization: Positive
     usd_per_job: Positive | None
     price: Price
+    autoscaled: Autoscaled | None = None
 
 
 class QualityLoss(Spec):

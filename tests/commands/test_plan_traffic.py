@@ -214,3 +214,55 @@ def test_headroom_follows_the_length_of_the_outputs_unless_the_file_states_it():
     assert plan(an_slo({}), space="quick", verify=False).inputs.slo["headroom"] == 0.8
     asked = an_slo(short, headroom=0.5)
     assert plan(asked, space="quick", verify=False).inputs.slo["headroom"] == 0.5
+
+
+def test_autoscaling_is_priced_beside_the_static_fleet():
+    # Twelve hours at the peak, twelve at a tenth of it.
+    profile = (1.0,) * 12 + (0.1,) * 12
+    purchase = {**BASE["purchase"], "accelerators": ("l40s",)}
+    busy = {"rate_per_s": 60.0, "load_profile": profile}
+    slo = an_slo(busy, autoscale={"boot_minutes": 30}, purchase=purchase)
+    record = plan(slo, space="quick")
+    scaled = [option for option in record.options if option.money.autoscaled is not None]
+    assert scaled
+    for option in scaled:
+        fleet = option.money.autoscaled
+        by_hour = fleet.replicas_by_hour
+        assert max(by_hour) == by_hour[0] <= option.replicas
+        assert len(set(by_hour[:12])) == len(set(by_hour[12:])) == 1
+        assert by_hour[12] <= option.replicas
+        assert fleet.usd_per_hour <= option.money.usd_per_hour * (1 + 1e-6)
+    cheapest = next(o for o in record.options if o.id == record.picks["cheapest"])
+    fleet, price = cheapest.money.autoscaled, cheapest.money.price.usd_per_instance_hour
+    assert fleet.replicas_by_hour[0] == cheapest.replicas
+    per_instance = cheapest.gpus // cheapest.instances // cheapest.gpus_per_replica
+    assert per_instance >= 1
+    day, night = (-(-fleet.replicas_by_hour[hour] // per_instance) for hour in (0, 12))
+    # By hand: 12 h of each, and half an hour of boot for every instance that comes by day.
+    paid = 12 * (day + night) + 0.5 * (day - night)
+    assert fleet.usd_per_hour == pytest.approx(paid * price / 24, rel=1e-5)
+    mean = cheapest.output_tokens_per_s * 0.55
+    assert fleet.usd_per_mtok_output == pytest.approx(
+        fleet.usd_per_hour / (mean * 3600 / 1e6), rel=1e-4
+    )
+    assert "autoscaled" in FORMATS["table"](record, width=120)
+
+
+def test_a_longer_boot_never_makes_autoscaling_cheaper():
+    profile = tuple(1.0 + np.sin(np.arange(24) / 24 * 2 * np.pi) * 0.8)
+
+    def price(boot: float) -> dict[str, float]:
+        traffic = {"rate_per_s": 60.0, "load_profile": profile}
+        slo = an_slo(traffic, autoscale={"boot_minutes": boot})
+        options = plan(slo, space="quick", verify=False).options
+        return {o.id: o.money.autoscaled.usd_per_hour for o in options if o.money.autoscaled}
+
+    short, long = price(1), price(120)
+    assert short
+    assert short.keys() == long.keys()
+    assert all(short[key] <= long[key] for key in short)
+
+
+def test_without_an_autoscaler_no_price_for_one_is_given():
+    record = plan(an_slo({"load_profile": (1.0,) * 24}), space="quick", verify=False)
+    assert all(option.money.autoscaled is None for option in record.options)
