@@ -142,11 +142,37 @@ def _check_format(name: str, known: Collection[str]) -> None:
 def init_command(
     out: TextOut = Path("-"),
     model: Annotated[str | None, typer.Option(help="Model to fill in.")] = None,
+    source: Annotated[
+        Path | None,
+        typer.Option(
+            "--from",
+            help="SLO file of another tool: llm-d-planner, Dynamo DGDR, inference-perf, "
+            "WVA service classes, AISimulate, vLLM goodput.",
+        ),
+    ] = None,
+    metrics: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "--from-metrics",
+            help="What GET /metrics of a running vLLM answers; twice: an earlier and a later one.",
+        ),
+    ] = None,
+    entry: Annotated[str, typer.Option(help="Which use case, class or model of the file.")] = "",
+    window: Annotated[
+        float | None, typer.Option(help="Seconds that the metrics cover, if they do not say.")
+    ] = None,
+    quiet: Quiet = False,
 ) -> None:
-    """Write a commented slo.yaml to start from."""
-    from planner.commands.init import init
+    """Write a commented slo.yaml to start from; what a file says is filled in."""
+    from planner.commands.init import start
 
-    save(out, init(model=model))
+    made = start(
+        model=model, source=source, metrics=tuple(metrics or ()), entry=entry, window_s=window
+    )
+    save(out, made.text)
+    if not quiet:
+        for remark in made.remarks:
+            say(remark)
 
 
 @app.command("score")

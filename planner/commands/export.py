@@ -5,13 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+from planner.candidates.models import architecture_of
 from planner.catalog import load_catalog
-from planner.catalog.models import find_architecture
 from planner.commands.explain import find_option
 from planner.deploy import Chosen, deployment, render
 from planner.errors import InputError
 from planner.files import digest
-from planner.importers.huggingface import read_architecture
 from planner.spec.architecture import Architecture
 from planner.spec.record_file import read_record
 
@@ -80,10 +79,8 @@ def export(
 
 def _architecture(model: str, folder: Path) -> Architecture | None:
     """Return the plan's model: a path as it is or beside the plan, or a known name."""
-    for path in (Path(model).expanduser(), folder / model):
-        if path.exists():
-            return read_architecture(path)
+    beside = folder if (folder / model).exists() else Path()
     try:
-        return find_architecture(model)
+        return architecture_of(model, beside)
     except InputError:
         return None

@@ -16,14 +16,14 @@ import numpy as np
 
 from planner import __version__
 from planner.candidates.demand import targets, with_headroom
+from planner.candidates.models import find_model
 from planner.candidates.quality import QualityCase
 from planner.candidates.trace_load import TraceLoad, with_trace
+from planner.candidates.weights_on_disk import with_weights_on_disk
 from planner.catalog import Catalog, data_root, load_catalog
-from planner.catalog.models import find_architecture
 from planner.cost import Quotes, allowed_offers, quote
 from planner.errors import Fault, InputError, suggestion
 from planner.files import read_yaml
-from planner.importers.huggingface import read_architecture
 from planner.search.columns import archives
 from planner.search.search import Found, Settings, search
 from planner.search.setup import Setting, quality_case, reach_of, setting, with_reach
@@ -90,9 +90,11 @@ def plan(  # noqa: PLR0913  (the options of the command line)
     known = catalog if isinstance(catalog, Catalog) else load_catalog(catalog, prices=prices)
     day = known.newest_seen if as_of is None else checked_day(as_of)
     chosen_space = _space(space)
-    architecture = _architecture(asked.model, folder)
+    model = with_weights_on_disk(find_model(asked.model, folder), known.precisions)
+    asked, architecture = asked.model_copy(update={"model": model.name}), model.architecture
     offers = allowed_offers(known, asked.purchase, day)
     made = setting(asked, known, chosen_space, architecture, offers)
+    made = replace(made, notes=(*model.notes, *made.notes))
     work = _Work(asked, known, architecture, made, progress, recorded)
     settings = Settings(seed=seed, trials=trials, time_limit=time_limit, prove=prove)
     result = work.answer(settings)
@@ -243,11 +245,3 @@ def _space(space: str | Path | SearchSpace) -> SearchSpace:
         hint = suggestion(str(space), names) or f"; known are {', '.join(names)}"
         raise InputError("--space", [f"unknown space '{space}'{hint}, or give a file"])
     return load(read_yaml(path), SearchSpace)
-
-
-def _architecture(model: str, folder: Path) -> Architecture:
-    """Return the model: a path relative to slo.yaml if there is one, else a known name."""
-    path = folder / model
-    if path.exists() or model.endswith(".json") or model.startswith((".", "/", "~")):
-        return read_architecture(path.expanduser())
-    return find_architecture(model)

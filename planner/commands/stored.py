@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from planner.candidates.hardware import hardware_class
-from planner.candidates.models import architecture_of
+from planner.candidates.models import find_model
 from planner.candidates.quality import QualityCase
+from planner.candidates.weights_on_disk import with_weights_on_disk
 from planner.catalog import Catalog, load_catalog
 from planner.cost import Quotes, quote
 from planner.errors import InputError
@@ -60,8 +61,8 @@ def open_plan(plan: PlanRecord | Path, catalog: Path | Catalog | None = None) ->
     known = catalog if isinstance(catalog, Catalog) else load_catalog(catalog)
     _check_catalog(known, record)
     slo = asked_slo(record)
-    beside = folder / slo.model
-    architecture = architecture_of(str(beside) if beside.exists() else slo.model)
+    model = find_model(slo.model, folder if (folder / slo.model).exists() else Path())
+    architecture = with_weights_on_disk(model, known.precisions).architecture
     case = quality_case(slo, known, architecture)
     return Stored(record, slo, known, Scene(known, architecture, record.archive), case)
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from planner.catalog import Catalog, version_numbers
 from planner.errors import Fault, InputError
+from planner.importers.hub import name_on_hub
 from planner.spec.architecture import Architecture, MoeFfn
 from planner.spec.engine import Engine
 from planner.spec.record import MemoryUse, Option, PlanRecord
@@ -207,7 +208,7 @@ def _weights(
     chosen: Chosen,
 ) -> tuple[str, str]:
     """Return what the engine loads and the value of its quantization flag."""
-    source = model.removesuffix("/config.json")
+    source = name_on_hub(model).removesuffix("/config.json")
     if chosen.checkpoint or architecture is None:
         return chosen.checkpoint, ""
     if option.weights == architecture.native_format:

@@ -51,11 +51,15 @@ _UNUSABLE_SUFFIXES = {
 }
 
 
-def read_architecture(path: Path) -> Architecture:
+def read_architecture(path: Path, name: str = "") -> Architecture:
     """Read a model's ``config.json``, or the one in a model folder.
 
     A ``hf_quant_config.json`` (modelopt) in the same folder says what is quantized, if the config
     itself does not.
+
+    Args:
+        path: The file, or the folder.
+        name: Becomes id and name; empty = that of the folder, or of the file.
 
     Raises:
         InputError: The file cannot be read, or is no config of a text-generating model; names
@@ -67,7 +71,7 @@ def read_architecture(path: Path) -> Architecture:
     if beside.is_file() and file.name == "config.json":
         quantization = _read_object(beside).get("quantization")
         config = {"quantization_config": quantization, **config}
-    name = file.parent.name if file.name == "config.json" else file.stem
+    name = name or (file.parent.name if file.name == "config.json" else file.stem)
     try:
         return architecture_from_config(config, name or str(path))
     except InputError as error:

@@ -1,0 +1,107 @@
+"""Configs from the Hugging Face hub: ``hub:org/name`` or ``hub:org/name@revision``.
+
+Optional (extra ``hub``). The hub's own library does the work, so its settings hold: HF_TOKEN or the
+stored login, HF_HOME and HF_HUB_CACHE, HF_ENDPOINT, HF_HUB_OFFLINE.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from planner.errors import Fault, InputError
+from planner.importers.safetensors import INDEX
+
+PREFIX = "hub:"
+CONFIG = "config.json"
+BESIDE = ("hf_quant_config.json", INDEX)
+"""What else is fetched, where it is there: what is quantized, and the exact size of the weights."""
+
+_REASONS: Mapping[str, str] = {
+    "GatedRepoError": "is gated; accept its terms on the hub, and set HF_TOKEN",
+    "RepositoryNotFoundError": "is not on the hub, or private; check the name, or set HF_TOKEN",
+    "RevisionNotFoundError": "has no such revision; check what follows the @",
+    "HFValidationError": "is no name of a model on the hub; write hub:org/name",
+    "EntryNotFoundError": "has no config.json; a GGUF or adapter repository? Name its base",
+    "LocalEntryNotFoundError": (
+        "is not in the local cache, and the hub cannot be reached (no network, or HF_HUB_OFFLINE); "
+        "go online, or give a config.json"
+    ),
+}
+"""What the library raises -> what a person is told; looked up along the class's bases."""
+
+
+@dataclass(frozen=True)
+class HubModel:
+    """A config in the local cache.
+
+    Attributes:
+        name: Name on the hub.
+        revision: Commit that it is of; empty if the library does not tell.
+        folder: Where the files lie.
+    """
+
+    name: str
+    revision: str
+    folder: Path
+
+    @property
+    def pinned(self) -> str:
+        """What names this very revision."""
+        return f"{PREFIX}{self.name}@{self.revision}" if self.revision else f"{PREFIX}{self.name}"
+
+
+def name_on_hub(model: str) -> str:
+    """Return the name behind ``hub:org/name@revision``, which engines load; others as they are."""
+    return model.removeprefix(PREFIX).partition("@")[0] if model.startswith(PREFIX) else model
+
+
+def fetch(model: str) -> HubModel:
+    """Return the config of a model on the hub, from the cache if that is up to date.
+
+    Args:
+        model: ``hub:org/name``, with ``@revision`` for one that is not the newest.
+
+    Raises:
+        InputError: The extra is not installed, or the config cannot be had.
+    """
+    name, _, revision = model.removeprefix(PREFIX).partition("@")
+    download = _download()
+    try:
+        config = Path(download(repo_id=name, filename=CONFIG, revision=revision or None))
+    except Exception as error:  # the library's own classes, and those of its transport
+        raise _fault(model, error) from None
+    held = config.parent
+    commit = held.name if held.parent.name == "snapshots" else ""
+    for file in BESIDE:
+        try:
+            download(repo_id=name, filename=file, revision=commit or revision or None)
+        except Exception as error:
+            if not _says(error, "EntryNotFoundError"):
+                raise _fault(model, error) from None
+    return HubModel(name, commit, held)
+
+
+def _download() -> Any:
+    try:
+        hub = import_module("huggingface_hub")
+    except ImportError:
+        message = "hub: needs an extra; pip install 'slo-planner[hub]', or give a config.json"
+        raise InputError("model", [message]) from None
+    import_module("huggingface_hub.utils").disable_progress_bars()
+    return hub.hf_hub_download
+
+
+def _fault(model: str, error: Exception) -> InputError:
+    names = [base.__name__ for base in type(error).__mro__]
+    known = next((_REASONS[name] for name in names if name in _REASONS), None)
+    first = (str(error).splitlines() or [type(error).__name__])[0]
+    message = known or f"cannot be fetched ({first[:120]}); try again, or give a config.json"
+    return InputError("model", [Fault("", model, message)])
+
+
+def _says(error: Exception, name: str) -> bool:
+    return any(base.__name__ == name for base in type(error).__mro__)
