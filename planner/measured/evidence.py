@@ -180,7 +180,7 @@ def _widest(metric: Metric, left: LeftOut, current: frozenset[str]) -> tuple[flo
     """Quantiles where nothing was measured: at least as wide as those of unseen model families."""
     pooled = _weighted(*_pooled(left, metric, current))
     seen = np.isin(np.array(left.generations), sorted(current))
-    family = np.quantile(_usable(left.ratios["family"][metric][seen]), QUANTILES)
+    family = np.quantile(_unseen(left, metric, seen), QUANTILES)
     return (min(pooled[0], family[0]), pooled[1], max(pooled[2], family[2]))
 
 
@@ -202,9 +202,9 @@ def default_entries(left: LeftOut, current: frozenset[str]) -> tuple[ErrorEntry,
 def error_entries(left: LeftOut, sources: Sources) -> tuple[ErrorEntry, ...]:
     """Return the quantiles of every engine generation and accelerator that was measured.
 
-    They are taken with the row's model family left out of the fit. The fewer rows, the more the
-    quantiles lean on those of unseen accelerators. A metric that was hardly measured borrows the
-    rows of the time per request.
+    They are taken with the row's deployment or model family left out of the fit. The fewer rows,
+    the more the quantiles lean on those of unseen accelerators. A metric that was hardly measured
+    borrows the rows of the time per request.
     """
     wide = _all_widest(left, sources.current)
     entries: list[ErrorEntry] = []
@@ -212,27 +212,38 @@ def error_entries(left: LeftOut, sources: Sources) -> tuple[ErrorEntry, ...]:
         chosen = _rows(left, pair)
         known = _pair_evidence(left, pair, sources)
         for metric in METRICS:
-            quantiles, rows, note = _quantiles(left.ratios["family"], chosen, metric, wide)
+            quantiles, rows, note = _quantiles(left, chosen, metric, wide)
             entries.append(_entry(pair, metric, quantiles, rows, (known, note)))
     return tuple(entries)
 
 
 def _quantiles(
-    ratios: Mapping[Metric, Floats],
+    left: LeftOut,
     chosen: Mask,
     metric: Metric,
     wide: Mapping[Metric, tuple[float, ...]],
 ) -> tuple[tuple[float, ...], int, str]:
     stored = _stored(metric)
-    own, note = _usable(ratios[stored][chosen]), "model families left out of the fit"
-    if stored == "tpot" and own.size < OWN_ROWS:
-        own, stored, note = _usable(ratios["time"][chosen]), "time", "time per request stands in"
+    own, note = _unseen(left, stored, chosen), "deployments and model families left out of the fit"
+    if stored == "tpot" and own.size < 2 * OWN_ROWS:
+        own, stored, note = _unseen(left, "time", chosen), "time", "time per request stands in"
     if not own.size:
         return wide[stored], 0, "not measured here: as without evidence"
-    share = own.size / (own.size + OWN_ROWS)
+    rows = own.size // 2
+    share = rows / (rows + OWN_ROWS)
     found = np.log(np.quantile(own, QUANTILES))
     mixed = np.exp(share * found + (1.0 - share) * np.log(wide[stored]))
-    return tuple(float(value) for value in mixed), int(own.size), note
+    return tuple(float(value) for value in mixed), rows, note
+
+
+def _unseen(left: LeftOut, metric: Metric, chosen: Mask) -> Floats:
+    """Residuals with the deployment left out, and again with the model family left out.
+
+    Half of what people ask about is a known model on other hardware, half a new model.
+    """
+    return np.concatenate(
+        [_usable(left.ratios[split][metric][chosen]) for split in ("deployment", "family")]
+    )
 
 
 def elsewhere_entries(path: Path, left: LeftOut, sources: Sources) -> tuple[ErrorEntry, ...]:

@@ -101,7 +101,7 @@ def _observed(point: Point, cells: Mapping[str, str]) -> dict[Metric, float]:
     ttft, tpot = cell("measured_ttft_ms") * MILLI, cell("measured_tpot_ms") * MILLI
     e2e, rate = cell("measured_e2e_s"), cell("measured_output_tokens_per_s")
     found = OBSERVED[point.mode](point, ttft, tpot, e2e, rate)
-    return {metric: value for metric, value in found.items() if math.isfinite(value)}
+    return {metric: value for metric, value in found.items() if math.isfinite(value) and value > 0}
 
 
 def _first(*values: float) -> float:
