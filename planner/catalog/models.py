@@ -57,10 +57,11 @@ def _unknown(name: str) -> Fault:
     names = [word for _, entry in _entries() for word in (entry["name"], *entry["aliases"])]
     by_stem = {word.rsplit("/", 1)[-1]: word for word in names}
     near = suggestion(name, names) or suggestion(name.rsplit("/", 1)[-1], by_stem)
+    hub = f"hub:{name} (needs a network)" if name.count("/") == 1 else "hub:org/name"
     return Fault(
         "",
         "model",
-        f"unknown model '{name}'{near or '; give the path of its Hugging Face config.json'}",
+        f"unknown model '{name}'{near or f'; give the path of its Hugging Face config.json, or {hub}'}",
     )
 
 

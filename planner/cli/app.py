@@ -10,6 +10,7 @@ from typing import Annotated
 import typer
 
 from planner import __version__
+from planner.cli.examples import epilog
 from planner.cli.options import (
     AsOf,
     CatalogFolder,
@@ -19,8 +20,9 @@ from planner.cli.options import (
     Quiet,
     TableOut,
     TextOut,
+    Verbose,
 )
-from planner.cli.output import progress, put, save, say, terminal_width, use_color
+from planner.cli.output import Stages, progress, put, save, say, terminal_width, use_color
 from planner.cli.prices import prices_app
 from planner.cli.results import calibrate_command, export_command, verify_command
 from planner.errors import InputError, suggestion
@@ -35,14 +37,6 @@ app = typer.Typer(
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-
-EXAMPLES = """\b
-Examples:
-  plan init > slo.yaml
-  plan --slo slo.yaml --out plan.json
-  plan --slo slo.yaml --format csv > options.csv
-  plan explain plan.json --option o-1f3c5a7b
-"""
 
 SloFile = Annotated[Path | None, typer.Option("--slo", help="What you need: slo.yaml.")]
 OutFile = Annotated[Path | None, typer.Option(help="Write the plan record (plan.json) here.")]
@@ -64,11 +58,15 @@ def _version(value: bool) -> None:
     from planner.catalog import load_catalog
 
     catalog = load_catalog()
-    put(f"plan {__version__}, catalog {catalog.digest[:12]}, newest price {catalog.newest_seen}")
+    days = (datetime.date.today() - datetime.date.fromisoformat(catalog.newest_seen)).days
+    put(
+        f"plan {__version__}, catalog {catalog.digest[:12]},"
+        f" newest price {catalog.newest_seen} ({days} days old)"
+    )
     raise typer.Exit
 
 
-@app.callback(invoke_without_command=True, epilog=EXAMPLES)
+@app.callback(invoke_without_command=True, epilog=epilog(""))
 def plan_command(
     context: typer.Context,
     slo: SloFile = None,
@@ -85,6 +83,7 @@ def plan_command(
     time_limit: TimeLimit = None,
     as_of: AsOf = None,
     quiet: Quiet = False,
+    verbose: Verbose = False,
     version: Annotated[
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Show versions.")
     ] = False,
@@ -99,6 +98,7 @@ def plan_command(
         return
     if slo is None:
         raise InputError("--slo", ["missing; name the slo.yaml, or run `plan init`"])
+    stages = Stages("starting", verbose=verbose)
     from planner.commands.plan import plan
     from planner.commands.report import check_suffix, write_report
     from planner.report import FORMATS
@@ -107,7 +107,8 @@ def plan_command(
     _check_format(format_name, FORMATS)
     if report is not None:
         check_suffix(report)
-    with progress(quiet=quiet) as show:
+    stages.enter("reading slo.yaml and catalog")
+    with progress(quiet=quiet, stages=stages) as show:
         record = plan(
             slo,
             catalog=catalog,
@@ -121,6 +122,7 @@ def plan_command(
             as_of=as_of,
             progress=show,
         )
+    stages.enter("writing")
     if out is not None:
         save(out, FORMATS["json"](record))
     if report is not None:
@@ -128,6 +130,7 @@ def plan_command(
     put(FORMATS[format_name](record, width=terminal_width(), color=use_color()))
     if not quiet:
         say(price_age(record.inputs.as_of, datetime.date.today()))
+    stages.end()
     if not record.options:
         raise typer.Exit(NO_OPTION)
 
@@ -138,7 +141,7 @@ def _check_format(name: str, known: Collection[str]) -> None:
         raise InputError("--format", [f"'{name}' is unknown{hint}"])
 
 
-@app.command("init")
+@app.command("init", epilog=epilog("init"))
 def init_command(
     out: TextOut = Path("-"),
     model: Annotated[str | None, typer.Option(help="Model to fill in.")] = None,
@@ -154,6 +157,7 @@ def init_command(
         list[Path] | None,
         typer.Option(
             "--from-metrics",
+            metavar="<path>",
             help="What GET /metrics of a running vLLM answers; twice: an earlier and a later one.",
         ),
     ] = None,
@@ -175,7 +179,7 @@ def init_command(
             say(remark)
 
 
-@app.command("score")
+@app.command("score", epilog=epilog("score"))
 def score_command(
     file: Annotated[Path, typer.Argument(help="CSV of points, or a deployment YAML.")],
     out: TableOut = Path("-"),
@@ -190,7 +194,7 @@ def score_command(
     save(out, table_text(result.columns, result.rows))
 
 
-@app.command("schema")
+@app.command("schema", epilog=epilog("schema"))
 def schema_command(
     name: Annotated[
         str, typer.Argument(help="File kind, as slo; without one they are listed.")
@@ -202,7 +206,7 @@ def schema_command(
     put(schema(name) if name else "\n".join(names()))
 
 
-@app.command("explain")
+@app.command("explain", epilog=epilog("explain"))
 def explain_command(
     file: PlanFile,
     option: OptionName = "cheapest",
@@ -214,7 +218,7 @@ def explain_command(
     put(render(explain(file, option)))
 
 
-@app.command("report")
+@app.command("report", epilog=epilog("report"))
 def report_command(
     file: PlanFile,
     to: Annotated[Path, typer.Option(help="File to write: .xlsx, .html or .csv.")],
@@ -225,7 +229,7 @@ def report_command(
     write_report(file, to)
 
 
-app.command("calibrate")(calibrate_command)
-app.command("verify")(verify_command)
-app.command("export")(export_command)
+app.command("calibrate", epilog=epilog("calibrate"))(calibrate_command)
+app.command("verify", epilog=epilog("verify"))(verify_command)
+app.command("export", epilog=epilog("export"))(export_command)
 app.add_typer(prices_app, name="prices")

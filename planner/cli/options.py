@@ -21,3 +21,4 @@ Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No remarks on stderr
 ResultFiles = Annotated[list[Path], typer.Argument(help="Benchmark result files.")]
 TableOut = Annotated[Path, typer.Option(help="CSV to write; - is stdout.")]
 TextOut = Annotated[Path, typer.Option(help="File to write; - is stdout.")]
+Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Time each stage, on stderr.")]

@@ -5,12 +5,18 @@ from __future__ import annotations
 import os
 import shutil
 import sys
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from planner.units import MILLI
+
 PIPE_WIDTH = 120
 """Columns where stdout is no terminal."""
+
+CLEAR = "\r\033[K"
+"""Takes back the line that the cursor is in."""
 
 Progress = Callable[[str, float], None]
 """(what is being done, share done 0-1)."""
@@ -48,20 +54,51 @@ def save(path: Path, text: str) -> None:
         write_text(path, text)
 
 
+class Stages:
+    """Times the stages of a run and tells each on stderr when it ends."""
+
+    def __init__(self, first: str, *, verbose: bool) -> None:
+        """Args: first: the stage that has begun; verbose: False = say nothing."""
+        self.verbose = verbose
+        self._stage = first
+        self._begun = self._since = time.perf_counter()
+
+    def enter(self, stage: str) -> None:
+        """End the stage before, unless it is the same."""
+        if stage != self._stage:
+            self._tell(self._stage, self._since)
+            self._stage, self._since = stage, time.perf_counter()
+
+    def end(self) -> None:
+        """End the last stage, and tell the whole."""
+        self._tell(self._stage, self._since)
+        self._tell("in all", self._begun)
+
+    def _tell(self, stage: str, since: float) -> None:
+        if self.verbose:
+            clear = CLEAR if sys.stderr.isatty() else ""
+            say(f"{clear}{(time.perf_counter() - since) / MILLI:8.0f} ms  {stage}")
+
+
 @contextmanager
-def progress(*, quiet: bool = False) -> Iterator[Progress | None]:
-    """Show progress on stderr; None where that is no terminal."""
-    if quiet or not sys.stderr.isatty():
+def progress(*, quiet: bool = False, stages: Stages | None = None) -> Iterator[Progress | None]:
+    """Show progress on stderr where that is a terminal, and time its stages; None for neither."""
+    shown = sys.stderr.isatty() and not quiet
+    timed = stages if stages is not None and stages.verbose else None
+    if not shown and timed is None:
         yield None
         return
 
     def show(what: str, share: float) -> None:
-        line = f"{what} {share * 100:3.0f} %"
-        sys.stderr.write(f"\r\033[K{line}")
-        sys.stderr.flush()
+        if timed is not None:
+            timed.enter(what)
+        if shown:
+            sys.stderr.write(f"{CLEAR}{what} {share * 100:3.0f} %")
+            sys.stderr.flush()
 
     try:
         yield show
     finally:
-        sys.stderr.write("\r\033[K")
-        sys.stderr.flush()
+        if shown:
+            sys.stderr.write(CLEAR)
+            sys.stderr.flush()

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from planner.cli.examples import epilog
 from planner.cli.options import AsOf, CatalogFolder, PriceFiles, TableOut
 from planner.cli.output import save, say
 from planner.errors import InputError
@@ -18,7 +19,7 @@ prices_app = typer.Typer(
 )
 
 
-@prices_app.command("import")
+@prices_app.command("import", epilog=epilog("prices import"))
 def import_command(
     kind: Annotated[str, typer.Argument(help="skypilot, gpuhunt, sheet or price-list.")],
     file: Annotated[Path, typer.Argument(help="The price file.")],
@@ -54,7 +55,7 @@ def _mapping(columns: list[str]) -> dict[str, str]:
     return {field: column for field, _, column in pairs}
 
 
-@prices_app.command("list")
+@prices_app.command("list", epilog=epilog("prices list"))
 def list_command(
     accelerator: Annotated[list[str] | None, typer.Option(help="Only these; repeat.")] = None,
     provider: Annotated[list[str] | None, typer.Option(help="Only these; repeat.")] = None,
@@ -73,7 +74,7 @@ def list_command(
     save(out, values_text(lines))
 
 
-@prices_app.command("check")
+@prices_app.command("check", epilog=epilog("prices check"))
 def check_command(
     out: TableOut = Path("-"),
     prices: PriceFiles = None,
