@@ -14,8 +14,6 @@ from planner.cli.examples import epilog
 from planner.cli.options import (
     AsOf,
     CatalogFolder,
-    OptionName,
-    PlanFile,
     PriceFiles,
     Quiet,
     TableOut,
@@ -25,6 +23,13 @@ from planner.cli.options import (
 from planner.cli.output import Stages, progress, put, save, say, terminal_width, use_color
 from planner.cli.prices import prices_app
 from planner.cli.results import calibrate_command, export_command, verify_command
+from planner.cli.stored import (
+    diff_command,
+    explain_command,
+    report_command,
+    reprice_command,
+    simulate_command,
+)
 from planner.errors import InputError, suggestion
 
 NO_OPTION = 3
@@ -206,29 +211,11 @@ def schema_command(
     put(schema(name) if name else "\n".join(names()))
 
 
-@app.command("explain", epilog=epilog("explain"))
-def explain_command(
-    file: PlanFile,
-    option: OptionName = "cheapest",
-) -> None:
-    """Show every number of one option: formula, inputs, source."""
-    from planner.commands.explain import explain
-    from planner.report.explanation import render
-
-    put(render(explain(file, option)))
-
-
-@app.command("report", epilog=epilog("report"))
-def report_command(
-    file: PlanFile,
-    to: Annotated[Path, typer.Option(help="File to write: .xlsx, .html or .csv.")],
-) -> None:
-    """Render a stored plan for a person: workbook, page or table."""
-    from planner.commands.report import write_report
-
-    write_report(file, to)
-
-
+app.command("explain", epilog=epilog("explain"))(explain_command)
+app.command("report", epilog=epilog("report"))(report_command)
+app.command("simulate", epilog=epilog("simulate"))(simulate_command)
+app.command("reprice", epilog=epilog("reprice"))(reprice_command)
+app.command("diff", epilog=epilog("diff"))(diff_command)
 app.command("calibrate", epilog=epilog("calibrate"))(calibrate_command)
 app.command("verify", epilog=epilog("verify"))(verify_command)
 app.command("export", epilog=epilog("export"))(export_command)

@@ -28,11 +28,19 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = {
     "explain": (
         "plan explain plan.json",
         "plan explain plan.json --option o-1f3c5a7b",
+        "plan explain plan.json --deployment mine.yaml",
     ),
     "report": (
         "plan report plan.json --to pack.xlsx",
         "plan report plan.json --to options.csv",
     ),
+    "simulate": (
+        "plan simulate plan.json --option cheapest",
+        "plan simulate plan.json --trace requests.csv --timeline queue.csv",
+        "plan simulate points.csv --out simulated.csv",
+    ),
+    "reprice": ("plan reprice plan.json --prices new.csv --out repriced.json",),
+    "diff": ("plan diff plan.json repriced.json",),
     "calibrate": (
         "plan calibrate run-*.json --deployment deployment.yaml --date 2026-11-20 --out own.yaml",
         "plan calibrate run.json --plan plan.json --option cheapest --date 2026-11-20",
