@@ -58,11 +58,8 @@ def _unknown(name: str) -> Fault:
     by_stem = {word.rsplit("/", 1)[-1]: word for word in names}
     near = suggestion(name, names) or suggestion(name.rsplit("/", 1)[-1], by_stem)
     hub = f"hub:{name} (needs a network)" if name.count("/") == 1 else "hub:org/name"
-    return Fault(
-        "",
-        "model",
-        f"unknown model '{name}'{near or f'; give the path of its Hugging Face config.json, or {hub}'}",
-    )
+    other = f"; give the path of its Hugging Face config.json, or {hub}"
+    return Fault("", "model", f"unknown model '{name}'{near or other}")
 
 
 def _unquantized(stem: str) -> str:
