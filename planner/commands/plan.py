@@ -28,10 +28,11 @@ from planner.search.columns import archives
 from planner.search.search import Found, Settings, search
 from planner.search.setup import Setting, quality_case, reach_of, setting, with_reach
 from planner.select.answers import answers
+from planner.select.checks import verified
 from planner.select.deploy import Scene
 from planner.select.front import Front, front
 from planner.select.options import Shop
-from planner.select.resize import Desk, verified
+from planner.select.resize import Desk
 from planner.select.selection import assumed, checked, selection
 from planner.select.trace_notes import trace_notes
 from planner.spec.architecture import Architecture

@@ -1,4 +1,4 @@
-"""Picks checked by simulation, and sized by it: fewer replicas where it may, more where it must."""
+"""One deployment in several sizes: which replicas to try, and what each size would be."""
 
 from __future__ import annotations
 
@@ -26,12 +26,10 @@ from planner.model.queueing import OpenLoop, percentile, steady_state
 from planner.model.windows import Window, WindowStates, window_percentile, window_states
 from planner.model.workload import Workload
 from planner.pareto import rounded
-from planner.select.answers import MARGIN_OF, STANDARD, Mask, answers
+from planner.select.answers import MARGIN_OF, STANDARD, Mask
 from planner.select.deploy import Scene
-from planner.select.front import Front, front
-from planner.select.options import identity
-from planner.select.picks import picks
 from planner.select.verification import (
+    Effort,
     Observation,
     Replay,
     Requests,
@@ -42,17 +40,13 @@ from planner.select.verification import (
 from planner.simulate import Deployment, deployment
 from planner.spec.record import ClassArchive
 from planner.spec.slo import Slo
-from planner.spec.verification import Compared, Simulated, Trial, Verification
+from planner.spec.verification import Trial
 from planner.units import MILLI
 
 HIGHEST_UTILIZATION = 0.98
 """Fleets that would be busier by the formula are not worth a simulation."""
-CHECKED = 8
-"""Deployments checked at most; what is picked after that stays unchecked, and says so."""
 MORE = 1.5
 """Up to so many times the formula's replicas are tried."""
-SIZED_DOWN = ("cheapest", "best_quality")
-"""Picks whose point is money. The others are faster for every replica they have."""
 
 
 @dataclass(frozen=True)
@@ -210,7 +204,7 @@ class Sized:
         )
         held = 1.3 * float(state.batch[0]) + 1.0
         in_flight = held * fleet.servers
-        return observe(fleet, desk.requests, self.wanted, in_flight, probe=True)
+        return observe(fleet, desk.requests, self.wanted, in_flight, Effort(probe=True))
 
 
 def _wanted(key: str, target: Target | None, margin: float) -> Wanted:
@@ -243,108 +237,13 @@ def fewest(levels: Sequence[int], start: int, holds: Callable[[int], bool], *, d
     return levels[high]
 
 
-@dataclass(frozen=True)
-class Verified:
-    """A plan's archive after its picks have been checked.
-
-    Attributes:
-        archives: The archive, with a row for each size that simulation chose.
-        front: Its front.
-        checks: What was checked, in that order.
-        complete: Whether every pick has been checked.
-    """
-
-    archives: tuple[ClassArchive, ...]
-    front: Front
-    checks: tuple[Verification, ...]
-    complete: bool
-
-
-def verified(desk: Desk, progress: Callable[[str, float], None] | None = None) -> Verified:
-    """Check the picks by simulation, size them by it, and pick again until all picks are checked.
-
-    A pick that cannot be made to hold leaves the front, so the next one moves up.
-    """
-    archives = desk.scene.archives
-    checks: list[Verification] = []
-    while True:
-        chosen = front(answers(archives), archives, desk.quotes, desk.slo)
-        pending = _pending(archives, chosen)
-        if not pending or len(checks) >= CHECKED:
-            return Verified(archives, chosen, tuple(checks), not pending)
-        if progress is not None:
-            progress("simulating the picks", len(checks) / (len(checks) + len(pending)))
-        (place, row), names = next(iter(pending.items()))
-        scene = replace(desk.scene, archives=archives)
-        sized = Sized(desk, scene, place, row, names)
-        archives, check = _checked(sized)
-        checks.append(check)
-
-
-def _pending(
-    archives: Sequence[ClassArchive], chosen: Front
-) -> dict[tuple[int, int], tuple[str, ...]]:
-    """Return the picks that no simulation has checked, by class archive and row."""
-    found = chosen.trusted.answers
-    pending: dict[tuple[int, int], tuple[str, ...]] = {}
-    for name, position in picks(chosen).items():
-        place, row = (int(column[chosen.rows[position]]) for column in (found.place, found.row))
-        if row not in {entry.row for entry in archives[place].simulated}:
-            pending[place, row] = (*pending.get((place, row), ()), name)
-    return pending
-
-
-def _checked(sized: Sized) -> tuple[tuple[ClassArchive, ...], Verification]:
-    """Return the archive with what a simulation said of one row, and the record of it."""
-    now, archive = sized.value("replicas"), sized.archive
-    down = bool(set(sized.names) & set(SIZED_DOWN))
-    best = fewest(sized.levels(), now, sized.try_, down=down)
-    entries = [_simulated(sized.row, sized.observed[now])]
-    final = sized.row
-    if best not in (0, now):
-        final = len(archive.rows.engine)
-        archive = archive.model_copy(update={"rows": _extended(sized, best)})
-        entries.append(_simulated(final, sized.observed[best]))
-    archive = archive.model_copy(update={"simulated": (*archive.simulated, *entries)})
-    archives = list(sized.scene.archives)
-    archives[sized.place] = archive
-    after = replace(sized.scene, archives=tuple(archives))
-    shown = best or now
-    observation = sized.observed[shown]
-    check = Verification(
-        picks=sized.names,
-        checked=identity(sized.scene, sized.place, sized.row),
-        option=identity(after, sized.place, final),
-        holds=best > 0,
-        trials=tuple(sized.trials),
-        latencies=tuple(
-            Compared(
-                key=want.key,
-                formula_ms=_finite(_formula(sized, shown, want)),
-                windows_ms=_by_windows(sized, shown, want),
-                simulated_ms=_finite(observation.seen[want.key].value / MILLI),
-                upper_ms=_finite(observation.seen[want.key].upper / MILLI),
-            )
-            for want in sized.wanted
-        ),
-        utilization=float(rounded(observation.utilization)),
-        seeds=observation.seeds,
-        requests=observation.requests,
-        replicas_simulated=observation.replicas,
-    )
-    return after.archives, check
-
-
-def _simulated(row: int, observation: Observation) -> Simulated:
-    upper = {key: _finite(seen.upper / MILLI) for key, seen in observation.seen.items()}
-    return Simulated(row=row, upper_ms=upper)
-
-
-def _finite(value: float) -> float | None:
+def finite(value: float) -> float | None:
+    """Return a latency as the record holds it [ms]; None = without bound."""
     return float(rounded(value)) if np.isfinite(value) and value > 0 else None
 
 
-def _formula(sized: Sized, replicas: int, want: Wanted) -> float:
+def formula(sized: Sized, replicas: int, want: Wanted) -> float:
+    """Return a percentile of a number of replicas by the closed formula [ms]."""
     state = sized.state(replicas)
     mixed = sized.desk.mixture
     seen_by = mixed.whole if want.kind == EVERY else mixed.parts[want.kind]
@@ -352,7 +251,7 @@ def _formula(sized: Sized, replicas: int, want: Wanted) -> float:
     return float(found[0]) / MILLI
 
 
-def _by_windows(sized: Sized, replicas: int, want: Wanted) -> float | None:
+def by_windows(sized: Sized, replicas: int, want: Wanted) -> float | None:
     """Return a percentile by the formula over the windows of the trace [ms]."""
     desk = sized.desk
     if not desk.windows:
@@ -361,10 +260,10 @@ def _by_windows(sized: Sized, replicas: int, want: Wanted) -> float | None:
         c, p = sized.resized(replicas), sized.scene.parameters
         sized.over_windows[replicas] = window_states(c, p, desk.windows, routing=desk.slo.routing)
     found = window_percentile(sized.over_windows[replicas], want.metric, want.share)
-    return _finite(float(found[0]) / MILLI)
+    return finite(float(found[0]) / MILLI)
 
 
-def _extended(sized: Sized, replicas: int) -> object:
+def extended(sized: Sized, replicas: int) -> object:
     """Return the rows of the archive and one more: the same deployment with other replicas."""
     rows, hardware = sized.archive.rows, sized.archive.hardware
     state, w = sized.state(replicas), sized.desk.workload
@@ -373,7 +272,7 @@ def _extended(sized: Sized, replicas: int) -> object:
     instances = int(instances_needed(bought, size, hardware.gpus_per_instance)[0])
     gpus, had = instances * hardware.gpus_per_instance, rows.gpus[sized.row]
     power = rows.power_w[sized.row]
-    latency = {want.key: _finite(_formula(sized, replicas, want)) for want in sized.wanted}
+    latency = {want.key: finite(formula(sized, replicas, want)) for want in sized.wanted}
     new = {
         "replicas": replicas,
         "max_num_seqs": sized.limit(replicas),

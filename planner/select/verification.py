@@ -51,6 +51,21 @@ class Wanted:
 
 
 @dataclass(frozen=True)
+class Effort:
+    """How much is simulated.
+
+    Attributes:
+        measured: Requests of a run that are measured, for percentiles up to p95.
+        servers: Servers simulated at most.
+        probe: Whether one seed may do where it misses a limit.
+    """
+
+    measured: int = MEASURED
+    servers: int = SERVERS
+    probe: bool = False
+
+
+@dataclass(frozen=True)
 class Seen:
     """A simulated percentile [s], and the upper end of its one-sided 95 % interval."""
 
@@ -184,8 +199,7 @@ def observe(
     requests: Requests | Replay,
     wanted: Sequence[Wanted],
     in_flight: float,
-    *,
-    probe: bool = False,
+    effort: Effort = Effort(),
 ) -> Observation:
     """Simulate a deployment with every seed.
 
@@ -194,7 +208,7 @@ def observe(
         requests: What it serves.
         wanted: Percentiles, with their limits.
         in_flight: Requests in the whole fleet at a time, roughly: sets the length of a run.
-        probe: Whether one seed may do where it misses a limit.
+        effort: How much to simulate.
 
     Returns:
         Percentiles over all runs. Their interval rests on the spread between stretches of the
@@ -204,11 +218,14 @@ def observe(
         A. M. Law, Simulation Modeling and Analysis, 5th ed., 2015, section 9.5.3.
     """
     replay = isinstance(requests, Replay)
-    replicas = fleet.replicas if replay else min(fleet.replicas, max(SERVERS // fleet.ranks, 1))
+    replicas = (
+        fleet.replicas if replay else min(fleet.replicas, max(effort.servers // fleet.ranks, 1))
+    )
     part = replicas / fleet.replicas
     small = replace(fleet, replicas=replicas)
     rate = sized_rate(requests.slo) * part
-    count, warm_up, cool_down = _length(in_flight * part, max(w.share for w in wanted))
+    share = max(want.share for want in wanted)
+    count, warm_up, cool_down = _length(in_flight * part, share, effort.measured)
     if replay:
         warm_up = cool_down = 0.0
     runs: list[Run] = []
@@ -224,7 +241,7 @@ def observe(
         if replay:
             # It has happened once and as it is: nothing is uncertain about it.
             seen = {key: Seen(found.value, found.value) for key, found in seen.items()}
-        if probe and any(seen[want.key].value > want.limit for want in wanted):
+        if effort.probe and any(seen[want.key].value > want.limit for want in wanted):
             break
     return Observation(
         seen=seen,
@@ -236,9 +253,9 @@ def observe(
     )
 
 
-def _length(in_flight: float, share: float) -> tuple[int, float, float]:
+def _length(in_flight: float, share: float, least: int) -> tuple[int, float, float]:
     """Return requests of a run, and the shares left out first and last."""
-    measured = MEASURED * min(max(0.05 / (1.0 - share), 1.0), 3.0)
+    measured = least * min(max(0.05 / (1.0 - share), 1.0), 3.0)
     warm, cool = WARM_UP * in_flight, COOL_DOWN * in_flight
     total = min(measured + warm + cool, MOST_REQUESTS)
     return ceil(total), min(warm / total, 0.5), min(cool / total, 0.2)

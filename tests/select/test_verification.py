@@ -23,6 +23,7 @@ from planner.simulate.run import Run
 from planner.spec.record import PlanRecord
 from planner.spec.slo import Slo
 from planner.spec.verification import Simulated
+from tests.select.random_slos import share_held, study
 
 NONE = np.zeros(0)
 
@@ -222,3 +223,14 @@ def _quotes(record: PlanRecord, catalog):
         made = hardware_class(chip, offer.gpus, offer.link, offer.internode_gb_per_s)
         classes.setdefault(made.id, []).append(offer)
     return quotes_by_class(catalog, classes)
+
+
+def test_picks_hold_with_other_seeds_and_cost_hardly_more_than_the_fewest_replicas_that_do():
+    # Six SLOs of the study in planner/search/README.md, which has 200.
+    verdicts = list(study(6, seed=11))
+    picked = [verdict for verdict in verdicts if verdict.verified]
+    others = [verdict for verdict in verdicts if not verdict.verified]
+    assert len(picked) >= 4
+    assert share_held(picked) == 1.0
+    assert np.median([verdict.excess for verdict in picked]) <= 0.08
+    assert share_held(others) >= 0.85
