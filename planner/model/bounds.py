@@ -101,5 +101,6 @@ def bound_prefill(c: Candidates, prompt: Floats) -> Floats:
     work = prompt * (t.attention_work + t.dense_work + t.expert_work + core)
     touched = touched_experts(t, prompt) * t.expert_read
     reads = t.attention_read + t.dense_read + touched + t.head_read
-    bound: Floats = np.maximum(work, reads)
+    # Pipeline stages compute successive chunks of a prompt at the same time.
+    bound: Floats = np.maximum(work / t.stages, reads)
     return bound
