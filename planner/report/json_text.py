@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-import json
-
 from planner.spec.record import PlanRecord
 
 
 def render(record: PlanRecord, *, width: int = 0, color: bool = False) -> str:
     """Return ``plan.json``; width and colour do not apply."""
     del width, color
-    return (
-        json.dumps(record.model_dump(mode="json", by_alias=True), indent=1, ensure_ascii=False)
-        + "\n"
-    )
+    return record.model_dump_json(by_alias=True, indent=1) + "\n"

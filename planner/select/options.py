@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -49,6 +50,11 @@ class Shop:
 
     quotes: dict[str, Quotes]
     offers: tuple[Offer, ...]
+
+    @cached_property
+    def numbers(self) -> dict[tuple[str, ...], int]:
+        """Row number of each offer, by its key."""
+        return {offer.key: number for number, offer in enumerate(self.offers)}
 
 
 @dataclass(frozen=True)
@@ -302,7 +308,7 @@ def _money(shop: Shop, hardware: str, r: _Row) -> Money:
         usd_per_job=number(job) if np.isfinite(job) else None,
         autoscaled=r.autoscaled,
         price=Price(
-            offer=shop.offers.index(offer),
+            offer=shop.numbers[offer.key],
             provider=offer.provider,
             instance_type=offer.instance_type,
             region=offer.region,

@@ -75,6 +75,14 @@ class Market:
     front: Front
     options: tuple[Option, ...]
 
+    @property
+    def trusted(self) -> Shop:
+        """Prices that picks may rest on."""
+        if self.slo.purchase.allow_flagged_prices:
+            return self.shop
+        clean = {key: quotes.clean() for key, quotes in self.shop.quotes.items()}
+        return Shop(clean, self.shop.offers)
+
 
 def why_not(market: Market, named: Named, classes: Sequence[Hardware]) -> WhyNot:
     """Return why a deployment is not on the front of a plan.
@@ -92,11 +100,16 @@ def why_not(market: Market, named: Named, classes: Sequence[Hardware]) -> WhyNot
     if not made.archives:
         return WhyNot(named.name, "does not fit", (made.shortage,))
     scene = replace(market.scene, archives=made.archives)
-    every = priced(answers(made.archives), made.archives, market.shop.quotes, market.slo)
-    best = int(np.lexsort((cost(every), np.maximum(every.worst(), 1.0)))[0])
+    found = answers(made.archives)
+    every = priced(found, made.archives, market.shop.quotes, market.slo)
+    clean = priced(found, made.archives, market.trusted.quotes, market.slo)
+    # What has a clean price is judged by it, however cheap a doubtful one is.
+    known = np.isfinite(clean.bill.usd_per_hour).any()
+    answer, shop = (clean, market.trusted) if known else (every, market.shop)
+    best = int(np.lexsort((cost(answer), np.maximum(answer.worst(), 1.0)))[0])
     rows = np.array([best], dtype=np.intp)
-    (option,) = options(scene, market.shop, market.slo, market.case, (every, rows))
-    return _judged(market, named.name, scene, (every, best, option))
+    (option,) = options(scene, shop, market.slo, market.case, (answer, rows))
+    return _judged(market, named.name, scene, (answer, best, option))
 
 
 def _judged(market: Market, name: str, scene: Scene, found: tuple[Priced, int, Option]) -> WhyNot:

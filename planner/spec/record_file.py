@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -11,6 +10,8 @@ from pydantic import ValidationError
 
 from planner.errors import Fault, InputError
 from planner.files import Document, read_json
+from planner.files.disk import read_text
+from planner.files.json_file import JSON_BYTES
 from planner.spec.load import load
 from planner.spec.record import PlanRecord
 from planner.spec.slo import Slo
@@ -24,6 +25,14 @@ def read_record(path: Path) -> PlanRecord:
     Raises:
         InputError: The file cannot be read, is no plan, or was written by another version.
     """
+    try:
+        return PlanRecord.model_validate_json(read_text(path, JSON_BYTES))
+    except ValidationError:
+        return _slowly(path)
+
+
+def _slowly(path: Path) -> PlanRecord:
+    """Read a record that has a fault, line by line, to say where."""
     document = read_json(path)
     data = document.data
     version = data.get("schema_version") if isinstance(data, dict) else None
@@ -32,10 +41,7 @@ def read_record(path: Path) -> PlanRecord:
     if version != SCHEMA_VERSION:
         message = f"{version} is not {SCHEMA_VERSION}; plan again with this version"
         raise InputError(str(path), [Fault("line 1", "schema_version", message)])
-    try:
-        return PlanRecord.model_validate_json(json.dumps(data))
-    except ValidationError:
-        return load(document, PlanRecord)
+    return load(document, PlanRecord)
 
 
 def asked_slo(record: PlanRecord) -> Slo:

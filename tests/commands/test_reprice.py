@@ -211,11 +211,11 @@ def test_a_stored_plan_reprices_like_the_plan_itself(
 
 
 def test_other_inputs_are_named_with_both_values(catalog: Catalog, old: PlanRecord):
-    traffic = old.inputs.slo["traffic"] | {"rate_per_s": 30.0}
+    traffic = old.inputs.slo["traffic"] | {"rate_per_s": 200.0}
     new = small_plan(catalog, slo(traffic={k: v for k, v in traffic.items() if v is not None}))
     found = diff(old, new)
     (change,) = found.inputs
-    assert (change.key, change.before, change.after) == ("slo.traffic.rate_per_s", 20.0, 30.0)
+    assert (change.key, change.before, change.after) == ("slo.traffic.rate_per_s", 20.0, 200.0)
     assert found.prices == ()
     moved = next(change for change in found.picks if change.pick == "cheapest")
     assert moved.why == "slo.traffic.rate_per_s changed"
