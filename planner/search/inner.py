@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -57,9 +57,10 @@ def deployments(problem: Problem, table: ShapeTable, shapes: Indices) -> Rows:
     """Return the deployments of these shapes that carry the load within headroom.
 
     Replicas: the fewest that carry the load at the largest useful batch limit, and the space's
-    factors on them. Batch limit: the smallest that carries the load with room for chance; a larger
-    one would change next to nothing, a smaller one would keep requests waiting. Offline: every
-    batch limit with the fewest replicas that meet the deadline.
+    factors on them. Batch limit: the smallest that lets the fewest replicas carry the load with
+    room for chance; a larger one would change next to nothing, a smaller one would keep requests
+    waiting. So the rows of a shape and token budget differ in replicas only. Offline: every batch
+    limit with the fewest replicas that meet the deadline.
     """
     shapes = shapes[table.loss_p90[shapes] <= problem.reach.loss]
     inner = problem.inner
@@ -74,10 +75,10 @@ def deployments(problem: Problem, table: ShapeTable, shapes: Indices) -> Rows:
     counts = np.ceil(problem.demand.rate / best[some, None] * inner.spread - 1e-9)
     counts = np.maximum(counts, 1.0)
     new = np.concatenate([np.ones((len(some), 1), dtype=bool), np.diff(counts) > 0], axis=1)
+    fewest = Rows(shape[some], np.zeros(len(some), dtype=np.intp), budget[some], counts[:, 0])
+    limit = _limits(problem, table, fewest, each[some])
     at, column = np.nonzero(new)
-    place, replicas = some[at], counts[at, column]
-    rows = Rows(shape[place], np.zeros(len(at), dtype=np.intp), budget[place], replicas)
-    rows = replace(rows, limit=_limits(problem, table, rows, each[place]))
+    rows = Rows(shape[some[at]], limit[at], budget[some[at]], counts[at, column])
     return _buyable(problem, table, rows)
 
 

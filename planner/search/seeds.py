@@ -32,13 +32,15 @@ def seed_shapes(problem: Problem, table: ShapeTable) -> Indices:
 def neighbours(problem: Problem, table: ShapeTable, shapes: Indices) -> Indices:
     """Return every shape that differs from one of these in one choice, sorted.
 
-    Tensor, pipeline and data parallel degree are three choices.
+    Tensor, pipeline and data parallel degree are three choices; layouts of the same number of
+    GPUs are one choice apart too.
     """
     axes = table.shapes.axes()[shapes]
     found = [shapes]
     degrees = np.array([(x.tp, x.pp, x.dp) for x in problem.layouts])
     apart = (degrees[:, None, :] != degrees[None, :, :]).sum(axis=2)
-    for layout, near in enumerate(apart <= 1):
+    sizes = degrees.prod(axis=1)
+    for layout, near in enumerate((apart <= 1) | (sizes[:, None] == sizes)):
         mine, others = axes[axes[:, 4] == layout], np.flatnonzero(near)
         changed = np.repeat(mine, len(others), axis=0)
         changed[:, 4] = np.tile(others, len(mine))
