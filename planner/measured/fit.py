@@ -1,222 +1,204 @@
-"""Refit the values of ``efficiency.yaml`` from the published rows (needs the extra ``dev``).
+"""Refit ``efficiency.yaml`` from the published rows: ``python -m planner.measured.fit``.
 
-``python -m planner.measured.fit`` fits, bootstraps intervals, predicts left-out rows and prints
-what each value buys; with ``--write`` it stores the values, ``left_out.csv`` and ``FIT.md``.
+Needs the extra ``dev``. Prints each value with its interval and what it buys, then the errors of
+left-out rows. ``--write`` stores the values, ``left_out.csv`` and ``FIT.md``; the accuracy report
+(``python -m planner.measured.accuracy --write``) then brings errors and tables up to date.
 """
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 
-from planner.catalog import Catalog
-from planner.measured.bench import Bench, bench
-from planner.measured.left_out import SPLITS, STORED
-from planner.measured.published import (
-    CORE,
-    FILES,
-    Published,
-    generation_id,
-    published_folder,
-    read_published,
+from planner.catalog import load_catalog
+from planner.files import write_text
+from planner.measured.accuracy import summary
+from planner.measured.fitting import (
+    SEED,
+    Stage,
+    Study,
+    deployment,
+    fit_stage,
+    left_out_predictions,
+    study,
 )
-from planner.measured.values import CURRENT, GLOBALS, OTHERS, Free, neutral, read, with_values
+from planner.measured.left_out import FILE, FITTED, SPLITS, STORED, Written, write_left_out
+from planner.measured.published import generation_id, published_folder
+from planner.measured.store import Interval, with_fitted
+from planner.measured.values import Free, Place, neutral, read, with_values
 from planner.model.arrays import Floats, Indices
 from planner.spec.efficiency import Efficiency, Metric
 
-TTFT_WEIGHT = 0.5
-"""TTFT scatters more than twice as much as TPOT when a configuration is measured again."""
-LOSS_SCALE = 0.08
-"""Relative error at which the loss turns from squares to absolute values (soft L1)."""
-WORST = 5.0
-STEP = 1e-3
-EVALUATIONS = 60
-FOLDS = 8
-SEED = 20261129
-IDENTIFIED = 1e-3
-"""Change of all residuals together, per 5 % of a value, below which rows do not identify it."""
+BOOTSTRAPS = 30
+ENDS = (0.05, 0.95)
+REPORT = "FIT.md"
+NUDGE = 1.1
+SHARES = ("efficiency", "share", "read")
+"""Values whose removal is the best they can be; costs are removed by the least they can be."""
 
-Mask = NDArray[np.bool_]
+Say = Callable[[str], None]
 
 
-@dataclass(frozen=True)
-class Stage:
-    """Values that are fitted together.
-
-    Attributes:
-        bench: Rows.
-        frees: Values.
-        metrics: What is compared, and with which weight.
-    """
-
-    bench: Bench
-    frees: tuple[Free, ...]
-    metrics: Mapping[Metric, float]
+def resampled(stage: Stage, random: np.random.Generator) -> Indices:
+    """Draw as many deployments as there are, some twice, with all their rows."""
+    groups: dict[tuple[str, ...], list[int]] = {}
+    for number, row in enumerate(stage.bench.rows):
+        groups.setdefault(deployment(row), []).append(number)
+    own = [np.array(group, dtype=np.intp) for group in groups.values()]
+    return np.concatenate([own[i] for i in random.integers(0, len(own), len(own))])
 
 
-def residuals(stage: Stage, efficiency: Efficiency) -> Floats:
-    """Weighted predicted / measured - 1, one line a metric, (metrics, n); 0 where not measured."""
+def bootstrap(work: Study, say: Say) -> dict[Place, tuple[float, float]]:
+    """Return the 5 and 95 % of every value over resampled deployments."""
+    random = np.random.default_rng(SEED)
+    frees = [free for stage in work.stages for free in stage.frees]
+    found: dict[Place, list[float]] = {free.place: [] for free in frees}
+    for number in range(BOOTSTRAPS):
+        say(f"bootstrap {number + 1} of {BOOTSTRAPS}")
+        efficiency = work.refit([resampled(stage, random) for stage in work.stages])
+        for place, values in found.items():
+            values.append(read(efficiency, place))
+    return {
+        place: (float(np.quantile(values, ENDS[0])), float(np.quantile(values, ENDS[1])))
+        for place, values in found.items()
+    }
+
+
+def moved_rows(stage: Stage, efficiency: Efficiency, free: Free) -> int:
+    """Count the rows whose prediction a value moves."""
+    value = read(efficiency, free.place)
+    nudged = with_values(efficiency, [free.place], [value * NUDGE])
+    before, after = stage.bench.predict(efficiency), stage.bench.predict(nudged)
+    moved = [~np.isclose(before[m], after[m], rtol=1e-9, equal_nan=True) for m in before]
+    return int(np.any(moved, axis=0).sum())
+
+
+def removed(efficiency: Efficiency, free: Free) -> float:
+    """Return the value that takes a term out of the model."""
+    if free.neutral is not None or free.place[-1] == "launch_s":
+        return neutral(efficiency, free)
+    best = any(word in free.place[-1] for word in SHARES)
+    return free.high if best else free.low
+
+
+def ablated(stage: Stage, efficiency: Efficiency, free: Free) -> Efficiency:
+    """Take a term out and fit the stage's other values again."""
+    without = with_values(efficiency, [free.place], [removed(efficiency, free)])
+    rest = tuple(other for other in stage.frees if other is not free)
+    rows = np.arange(len(stage.bench.rows))
+    return fit_stage(replace(stage, frees=rest), without, rows)
+
+
+def scored(stage: Stage, efficiency: Efficiency) -> list[str]:
+    """Return the errors of the metrics that the stage is fitted on, as text."""
     predicted = stage.bench.predict(efficiency)
-    lines = []
-    for metric, weight in stage.metrics.items():
-        error = predicted[metric] / stage.bench.observed[metric] - 1.0
-        lines.append(weight * np.clip(np.where(np.isfinite(error), error, 0.0), -WORST, WORST))
-    return np.array(lines)
+    return [summary(stage.bench.observed[m] / predicted[m]) for m in stage.metrics]
 
 
-def fit_stage(stage: Stage, efficiency: Efficiency, rows: Indices) -> Efficiency:
-    """Return the efficiencies with the stage's values fitted on some rows.
-
-    Robust least squares on relative errors, in the logarithm of each value. Values that the rows
-    do not identify take their neutral value.
-
-    Args:
-        stage: Rows and values.
-        efficiency: Where to start; also what is held.
-        rows: Rows to fit on; one may come twice.
-    """
-    from scipy.optimize import least_squares
-
-    efficiency, frees = _identified(stage, efficiency, rows)
-    places = [free.place for free in frees]
-    low, high = (np.log([getattr(free, name) for free in frees]) for name in ("low", "high"))
-    start = np.log([read(efficiency, place) for place in places])
-
-    def errors(values: Floats) -> Floats:
-        moved = with_values(efficiency, places, np.exp(values).tolist())
-        flat: Floats = residuals(stage, moved)[:, rows].ravel()
-        return flat
-
-    found = least_squares(
-        errors,
-        np.clip(start, low + STEP, high - STEP),
-        bounds=(low, high),
-        loss="soft_l1",
-        f_scale=LOSS_SCALE,
-        diff_step=STEP,
-        x_scale=0.3,
-        max_nfev=EVALUATIONS,
-    )
-    return with_values(efficiency, places, np.exp(found.x).tolist())
-
-
-def _identified(
-    stage: Stage, efficiency: Efficiency, rows: Indices
-) -> tuple[Efficiency, tuple[Free, ...]]:
-    before = residuals(stage, efficiency)
-    kept: list[Free] = []
-    for free in stage.frees:
-        value = read(efficiency, free.place)
-        nudged = value * (1.05 if value * 1.05 < free.high else 0.95)
-        moved = residuals(stage, with_values(efficiency, [free.place], [nudged]))
-        if np.abs(moved - before)[:, rows].sum() < IDENTIFIED:
-            value = float(np.clip(neutral(efficiency, free), free.low, free.high))
-            efficiency = with_values(efficiency, [free.place], [value])
-        else:
-            kept.append(free)
-    return efficiency, tuple(kept)
-
-
-@dataclass(frozen=True)
-class Study:
-    """The rows of both files and how they are fitted: the core first, then the others."""
-
-    catalog: Catalog
-    core: Stage
-    others: Stage
-
-    @property
-    def stages(self) -> tuple[Stage, Stage]:
-        """The stages in the order they are fitted."""
-        return self.core, self.others
-
-    def refit(self, chosen: Sequence[Indices | None]) -> Efficiency:
-        """Fit each stage on some of its rows; None = leave the stage's values as they are."""
-        efficiency = self.catalog.efficiency
-        for stage, rows in zip(self.stages, chosen, strict=True):
-            if rows is not None:
-                efficiency = fit_stage(stage, efficiency, rows)
-        return efficiency
-
-    @cached_property
-    def everything(self) -> tuple[Indices, Indices]:
-        """All rows of both stages."""
-        first, second = (np.arange(len(stage.bench.rows)) for stage in self.stages)
-        return first, second
-
-
-def study(catalog: Catalog) -> Study:
-    """Return the published rows, ready to fit."""
-    core, others = (
-        [row for row in read_published(published_folder() / name) if row.stratum == CORE]
-        for name in FILES
-    )
-    return Study(
-        catalog,
-        Stage(bench(catalog, core), (*GLOBALS, *CURRENT), {"tpot": 1.0, "ttft": TTFT_WEIGHT}),
-        Stage(bench(catalog, others), OTHERS, {"time": 1.0}),
-    )
-
-
-def deployment(row: Published) -> tuple[str, ...]:
-    """Return what is one deployment: all of the row but lengths and load."""
-    p = row.point
-    return (
-        row.family,
-        p.accelerator,
-        p.engine,
-        p.engine_generation,
-        p.weights,
-        f"{p.tp} {p.pp} {p.dp}",
-    )
-
-
-def _fold_of(rows: Sequence[Published]) -> Callable[[Published], str]:
-    names = sorted({deployment(row) for row in rows})
-    folds = np.random.default_rng(SEED).integers(0, FOLDS, len(names))
-    number = dict(zip(names, folds, strict=True))
-    return lambda row: f"fold {number[deployment(row)]}"
-
-
-def split_names(work: Study, split: str) -> list[NDArray[np.str_]]:
-    """Return what each row of each stage is left out with."""
-    names = []
+def value_table(
+    work: Study, efficiency: Efficiency, fitted: Mapping[Place, Interval], say: Say
+) -> list[str]:
+    """Return the table of values, their intervals, and the errors without each of them."""
+    lines: list[str] = []
     for stage in work.stages:
-        keys: dict[str, Callable[[Published], str]] = {
-            "deployment": _fold_of(stage.bench.rows),
-            "family": lambda row: row.family,
-            "accelerator": lambda row: work.catalog.accelerator(row.point.accelerator).id,
-            "generation": lambda row: generation_id(work.catalog, row.point),
-        }
-        names.append(np.array([keys[split](row) for row in stage.bench.rows]))
-    return names
+        metrics = [f"{metric} without" for metric in stage.metrics]
+        lines += ["", _row(["value", "fit", "5 %", "95 %", "rows", *metrics])]
+        lines += [_row(["---"] * (5 + len(metrics)))]
+        lines += [_row(["(all)", "", "", "", "", *scored(stage, efficiency)])]
+        for free in stage.frees:
+            name, found = ".".join(free.place), fitted[free.place]
+            say(f"without {name}")
+            numbers = [f"{n:.4g}" for n in (found.value, found.low, found.high)]
+            without = scored(stage, ablated(stage, efficiency, free))
+            lines.append(_row([name, *numbers, str(found.rows), *without]))
+    return lines
 
 
-def left_out_predictions(work: Study, split: str) -> list[dict[Metric, Floats]]:
-    """Predict every row by a fit that has not seen what it is left out with.
+def _row(cells: Sequence[str]) -> str:
+    return "| " + " | ".join(cells) + " |"
 
-    Returns:
-        One mapping a stage, predictions [SI] by metric, (n,).
-    """
-    names = split_names(work, split)
-    found: list[dict[Metric, Floats]] = [
-        {metric: np.full(len(own), np.nan) for metric in STORED} for own in names
+
+def ratios_of(work: Study, found: Sequence[Mapping[Metric, Floats]]) -> list[dict[Metric, Floats]]:
+    """Return measured / predicted of each stage."""
+    return [
+        {metric: stage.bench.observed[metric] / own[metric] for metric in STORED}
+        for stage, own in zip(work.stages, found, strict=True)
     ]
-    for name in sorted(set(np.concatenate(names))):
-        chosen = [np.flatnonzero(own != name) for own in names]
-        core = None if len(chosen[0]) == len(names[0]) else chosen[0]
-        efficiency = work.refit((core, chosen[1]))
-        for stage, own, predictions in zip(work.stages, names, found, strict=True):
-            predicted = stage.bench.predict(efficiency)
-            for metric in STORED:
-                predictions[metric][own == name] = predicted[metric][own == name]
-    return found
 
 
-def all_left_out(work: Study) -> dict[str, list[dict[Metric, Floats]]]:
-    """Return the predictions of every split."""
-    return {split: left_out_predictions(work, split) for split in SPLITS}
+def left_out_ratios(work: Study, efficiency: Efficiency, say: Say) -> Written:
+    """Return measured / predicted of every row: as fitted, and left out in each way."""
+    ratios = {FITTED: ratios_of(work, [s.bench.predict(efficiency) for s in work.stages])}
+    for split in SPLITS:
+        say(f"left out: {split}")
+        ratios[split] = ratios_of(work, left_out_predictions(work, split))
+    return ratios
+
+
+def fit_all(work: Study, say: Say) -> tuple[Efficiency, dict[Place, Interval]]:
+    """Fit everything and bootstrap the intervals."""
+    efficiency = work.refit(work.everything)
+    ends = bootstrap(work, say)
+    fitted = {
+        free.place: Interval(
+            read(efficiency, free.place), *ends[free.place], moved_rows(stage, efficiency, free)
+        )
+        for stage in work.stages
+        for free in stage.frees
+    }
+    return efficiency, fitted
+
+
+def report(table: Sequence[str], ratios: Written) -> str:
+    """Return ``FIT.md``."""
+    lines = [
+        "# What the fit found",
+        "",
+        "Generated by `python -m planner.measured.fit --write`. Errors: mean / median / median "
+        "signed error in percent (rows). *Without*: the term taken out (a share at its best, a "
+        "cost at its least, a factor at 1) and everything else fitted again. Intervals: 30 "
+        "bootstraps over deployments.",
+        *table,
+        "",
+        _row(["left out", *STORED]),
+        _row(["---"] * (1 + len(STORED))),
+    ]
+    for split, parts in ratios.items():
+        joined = {m: np.concatenate([part[m] for part in parts]) for m in STORED}
+        lines.append(_row([split, *(summary(joined[metric]) for metric in STORED)]))
+    return "\n".join([*lines, ""])
+
+
+def main(arguments: Sequence[str]) -> None:
+    """Fit, print, and with ``--write`` store."""
+    work = study(load_catalog())
+
+    def say(text: str) -> None:
+        sys.stderr.write(f"{text}\n")
+
+    efficiency, fitted = fit_all(work, say)
+    ratios = left_out_ratios(work, efficiency, say)
+    text = report(value_table(work, efficiency, fitted, say), ratios)
+    sys.stdout.write(text)
+    if "--write" not in arguments:
+        return
+    folder = published_folder()
+    write_text(folder / REPORT, text)
+    names = [
+        [
+            (row.id, generation_id(work.catalog, row.point), chip.id)
+            for row in stage.bench.rows
+            for chip in [work.catalog.accelerator(row.point.accelerator)]
+        ]
+        for stage in work.stages
+    ]
+    write_left_out(folder / FILE, names, ratios)
+    values = folder.parents[1] / "hardware_catalog" / "efficiency.yaml"
+    write_text(values, with_fitted(values.read_text(encoding="utf-8"), fitted))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -88,7 +88,7 @@ def _block(key: str, entries: Iterable[ErrorEntry]) -> str:
         f'evidence: {e.evidence}, source: "{e.source}"}}'
         for e in entries
     ]
-    return "\n".join([f"{key}:", *lines, ""])
+    return "\n".join([f"{key}:", *lines, ""]) if lines else f"{key}: []\n"
 
 
 def rewrite(path: Path, text: str) -> None:
