@@ -96,6 +96,8 @@ def _facts(o: Option) -> Iterator[tuple[str, str]]:
     yield "Per Mtok output", f"{words.money(m.usd_per_mtok_output)} at the mean rate"
     yield "Per Mtok, prompt + output", words.money(m.usd_per_mtok_total)
     yield "Per Mtok output, full load", words.money(m.usd_per_mtok_full)
+    if m.autoscaled is not None:
+        yield "Per Mtok output, autoscaled", words.autoscaled(o)
     if m.usd_per_job is not None:
         yield "The whole run", f"{words.money(m.usd_per_job)} in {words.number(o.run_hours)} h"
     yield "Engine", words.engine(o)

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from planner.report import words
 from planner.report.pack import Pack
 from planner.select.firmness import Firmness, PickFirmness
+from planner.spec.verification import Verification
 
 FLIPS = 3
 """Changes of the cheapest option with the rate that are told."""
@@ -23,6 +24,8 @@ def statements(pack: Pack) -> Iterator[tuple[str, str, str]]:
     yield "inputs", "seed, planner version", f"{inputs.seed}, {record.planner_version}"
     yield "search", "", words.found(record)
     yield "money", "month and year", "730 and 8,760 hours, paid for in full, whole instances"
+    for check in record.verification:
+        yield "simulation", check.option, _checked(check)
     confidence = inputs.slo.get("slo", {}).get("confidence", 0.8)
     listed = {(option.hardware, option.generation) for option in pack.listed()}
     for archive in record.archive:
@@ -42,6 +45,17 @@ def statements(pack: Pack) -> Iterator[tuple[str, str, str]]:
     seen = {(o.weights, o.kv, o.quality.basis, o.quality.grade) for o in pack.listed()}
     for weights, kv, basis, grade in sorted(seen):
         yield "quality", f"{weights} weights, {kv} KV cache", f"{grade}: {basis}"
+
+
+def _checked(check: Verification) -> str:
+    """Return what a simulation said of an option, in a sentence."""
+    state = "holds every target" if check.holds else "holds the targets with no number of replicas"
+    seen = [
+        f"{c.key} {words.number(c.simulated_ms)} (formula {words.number(c.formula_ms)})"
+        for c in check.latencies
+        if "_p95_" in c.key
+    ]
+    return f"{', '.join(check.picks)}: {state}; {'; '.join(seen)}"
 
 
 def firm_words(firmness: Firmness, pick: PickFirmness) -> Iterator[str]:

@@ -45,6 +45,7 @@ GROUPS: tuple[tuple[str, tuple[tuple[str, str | Callable[[Option], Value]], ...]
         ("USD per month (730 h)", "month"), ("USD per year (8,760 h)", "year"),
         ("USD per Mtok output, mean rate", "mtok"), ("USD per Mtok, prompt + output", "mtok_total"),
         ("USD per Mtok output, full load", "mtok_full"), ("USD for the whole run", "job"),
+        ("USD per Mtok output, autoscaled", "scaled"),
         ("Mean utilization", "mean_use"),
     )),
     ("What it runs", (

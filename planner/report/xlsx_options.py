@@ -73,6 +73,19 @@ def _rate(name: str) -> Callable[[Option], float]:
     return get
 
 
+def _scaled(option: Option) -> Value:
+    scaled = option.money.autoscaled
+    return None if scaled is None else scaled.usd_per_mtok_output
+
+
+def _scaled_share(option: Option) -> Value:
+    """Return what a fleet that follows the load costs of one that does not."""
+    scaled = option.money.autoscaled
+    if scaled is None:
+        return None
+    return scaled.usd_per_mtok_output / option.money.usd_per_mtok_output
+
+
 def _tightest(option: Option) -> Value:
     shares = [t.upper / t.limit if t.upper is not None else None for t in option.targets]
     known = [share for share in shares if share is not None]
@@ -111,6 +124,10 @@ COLUMNS: tuple[Column, ...] = (
     Column("mtok_full", "USD per Mtok output at full load", "usd_mtok", 12,
            _money("usd_per_mtok_full"), f"{{hour}}/({{capacity}}*{PER_MTOK})"),
     Column("job", "USD for the whole run", "usd", 12, _money("usd_per_job"), "{hour}*{run}"),
+    Column("scaled_share", "Autoscaled, share of the fixed price", "share", 12, _scaled_share),
+    Column("scaled", "USD per Mtok output, autoscaled", "usd_mtok", 12,
+           _scaled,
+           "{mtok}*{scaled_share}"),
     Column("mean", "Output tokens/s, mean", "one", 12, _rate("usd_per_mtok_output")),
     Column("total", "Prompt + output tokens/s, mean", "one", 12, _rate("usd_per_mtok_total")),
     Column("capacity", "Output tokens/s, capacity", "one", 12, _field("capacity_tokens_per_s")),

@@ -12,6 +12,7 @@ import pytest
 
 from planner.report.pack import Pack
 from planner.report.xlsx import render
+from planner.spec.record import Autoscaled
 from tests.report.records import firmness, money, offer, option, price, record
 
 SOFFICE = shutil.which("soffice")
@@ -151,3 +152,18 @@ def test_the_sensitivity_sheet_shows_tornado_flip_rates_and_regret_as_numbers():
     cells = texts_of(book(render(given), values=True)["Sensitivity"])
     for wanted in (2.96296, 1.97531, 0.625, 9.0, 1.25, 4.5, "price", "traffic +20 %"):
         assert wanted in cells
+
+
+def test_a_fleet_that_follows_the_load_shows_its_price_beside_the_fixed_one():
+    scaled = Autoscaled(replicas_by_hour=(1,) * 24, usd_per_hour=2.0, usd_per_mtok_output=1.23457)
+    row = record().options[0].money.model_copy(update={"autoscaled": scaled})
+    given = record(options=(option(money=row),), picks={"cheapest": "o-00000001"})
+    sheets = book(render(Pack(given)), values=True)
+    assert column(sheets["Options"], "USD per Mtok output, autoscaled") == [1.23457]
+    assert column(sheets["Options"], "Autoscaled, share of the fixed price") == [
+        pytest.approx(0.5, rel=1e-5)
+    ]
+    assert "USD per Mtok output, autoscaled" in texts_of(sheets["Decision"])
+    assert "USD per Mtok output, autoscaled" not in texts_of(
+        book(render(Pack(record())))["Decision"]
+    )
