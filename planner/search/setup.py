@@ -9,7 +9,13 @@ from itertools import product
 import numpy as np
 
 from planner.candidates.choices import Tables
-from planner.candidates.demand import context_quantile, sized_rate, slo_mixture, targets
+from planner.candidates.demand import (
+    context_quantile,
+    kinds,
+    sized_rate,
+    slo_mixture,
+    targets,
+)
 from planner.candidates.efficiency import Stack, global_parameters
 from planner.candidates.figures import parameter_counts
 from planner.candidates.hardware import HardwareClass, hardware_class
@@ -125,12 +131,7 @@ def reach_of(slo: Slo, slack: float) -> Reach:
     """
     if not np.isfinite(slack):
         return Reach()
-    limits = {"ttft": np.inf, "tpot": np.inf}
-    for target in targets(slo):
-        # A target on a higher percentile bounds the p95 too; one on a lower does not, nor does
-        # one of a single kind of request.
-        if target.metric in limits and target.percentile >= 95 and target.kind < 0:
-            limits[target.metric] = min(limits[target.metric], target.limit * MILLI * slack)
+    limits = {metric: _highest_p95(slo, metric) * MILLI * slack for metric in ("ttft", "tpot")}
     offline, loss = slo.traffic.offline, slo.quality.max_loss_percent
     return Reach(
         ttft=limits["ttft"],
@@ -139,6 +140,17 @@ def reach_of(slo: Slo, slack: float) -> Reach:
         loss=np.inf if loss is None else loss,
         gpus=slo.purchase.max_gpus or np.inf,
     )
+
+
+def _highest_p95(slo: Slo, metric: str) -> float:
+    """Return the p95 of all requests that the targets allow at most [ms]; infinity = any."""
+    limits: dict[int, float] = {}
+    for target in targets(slo):
+        # A target on a higher percentile bounds the p95 too; one on a lower does not.
+        if target.metric == metric and target.percentile >= 95:
+            limits[target.kind] = min(limits.get(target.kind, np.inf), target.limit)
+    # If every kind keeps its limit, one in twenty of all exceed the largest of them.
+    return max(limits.values()) if len(limits) == len(kinds(slo)) else np.inf
 
 
 def with_reach(problem: Problem, reach: Reach) -> Problem:

@@ -8,6 +8,7 @@ import pytest
 from planner.candidates.demand import context_quantile, kinds, mean_lengths, targets
 from planner.commands.plan import plan
 from planner.report import FORMATS
+from planner.search.setup import reach_of
 from planner.select.verification import Requests, Wanted, of_kind
 from planner.spec.slo import Slo
 
@@ -266,3 +267,12 @@ def test_a_longer_boot_never_makes_autoscaling_cheaper():
 def test_without_an_autoscaler_no_price_for_one_is_given():
     record = plan(an_slo({"load_profile": (1.0,) * 24}), space="quick", verify=False)
     assert all(option.money.autoscaled is None for option in record.options)
+
+
+def test_the_search_looks_as_far_as_the_most_patient_class_allows():
+    patient = ({**CLASSES[0]}, {**CLASSES[1], "slo": {"ttft_p95_ms": 3000, "tpot_p99_ms": 50}})
+    slo = Slo.model_validate({**BASE, "traffic": {"rate_per_s": 1.0, "classes": patient}})
+    assert (reach_of(slo, 1.5).ttft, reach_of(slo, 1.5).tpot) == pytest.approx((4.5, 0.075))
+    # Summaries without a limit on TPOT may decode as slowly as they like.
+    assert reach_of(mixed_slo(), 1.5).tpot == np.inf
+    assert reach_of(an_slo({}), 2.0).ttft == pytest.approx(1.2)
