@@ -4,7 +4,7 @@ const COLORS = ["#0b63b0", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9"
 const SYMBOLS = { validated: "circle", wide: "diamond", unvalidated: "x" };
 const EVIDENCE = { validated: "validated", wide: "wide interval", unvalidated: "unvalidated" };
 const CONFIG = { displaylogo: false, responsive: true, modeBarButtonsToRemove: ["select2d", "lasso2d", "autoScale2d"] };
-const NARROW = () => window.innerWidth < 760;
+const NARROW = () => matchMedia("screen and (max-width: 760px)").matches;
 const byId = new Map(plan.options.map((o) => [o.id, o]));
 const accelerators = [...new Set(plan.options.map((o) => o.accelerator_name))].sort();
 const color = (name) => COLORS[accelerators.indexOf(name) % COLORS.length];
@@ -14,7 +14,7 @@ const plain = (text) => String(text).replace(/&/g, "&amp;").replace(/</g, "&lt;"
 const short = (value, digits = 3) =>
   value === null || value === undefined ? "-" : value === 0 ? "0"
     : Number(value.toPrecision(digits)).toLocaleString("en-US", { maximumSignificantDigits: digits });
-const usd = (value) => value === null ? "-" : "$" + (value >= 1
+const usd = (value) => value === null ? "-" : value === 0 ? "$0" : "$" + (value >= 1
   ? value.toLocaleString("en-US", { minimumFractionDigits: 2, maximumFractionDigits: 2 }) : value.toFixed(3));
 const whole = (value) => "$" + Math.round(value).toLocaleString("en-US");
 const percent = (value, digits = 0) => value === null ? "no bound" : (value * 100).toFixed(digits) + " %";
