@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import cast
 
 import moocore
@@ -32,6 +33,24 @@ def rounded(values: ArrayLike, digits: int = DIGITS) -> Floats:
     up, down = 10.0 ** np.maximum(power, 0), 10.0 ** np.maximum(-power, 0)
     short = np.round(np.where(usable, array, 1.0) * up / down) / up * down
     return np.where(usable | ~np.isfinite(array), np.where(usable, short, array), 0.0)
+
+
+_TENS = tuple(10.0**power for power in range(309))
+
+
+def rounded_number(value: float) -> float:
+    """Return one value as :func:`rounded` returns it, many times as fast.
+
+    >>> rounded_number(0.0012345678)
+    0.00123457
+    """
+    if not math.isfinite(value):
+        return value
+    if abs(value) <= TINY:
+        return 0.0
+    power = DIGITS - 1 - math.floor(math.log10(abs(value)))
+    up, down = _TENS[max(power, 0)], _TENS[max(-power, 0)]
+    return round(value * up / down) / up * down
 
 
 def nondominated(points: Floats, sets: NDArray[np.intp] | None = None) -> NDArray[np.bool_]:

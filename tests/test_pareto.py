@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from planner.pareto import hypervolume, nondominated, rounded
+from planner.pareto import hypervolume, nondominated, rounded, rounded_number
 
 
 @pytest.mark.parametrize(
@@ -38,6 +38,11 @@ def test_rounding_twice_is_rounding_once(value):
 @given(st.floats(1e-12, 1e12))
 def test_a_rounded_number_prints_with_at_most_six_digits(value):
     assert float(f"{float(rounded(value)):.6g}") == float(rounded(value))
+
+
+@given(st.floats())
+def test_one_number_is_rounded_as_an_array_of_it_is(value):
+    np.testing.assert_equal(rounded_number(value), float(rounded(value)))
 
 
 def plain_front(points):

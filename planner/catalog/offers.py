@@ -78,11 +78,14 @@ def read_offers(
     Raises:
         InputError: Every fault of the first file that has any.
     """
-    rows = {row.key: row for row in map(_stated, base)}
+    stated = [(_stated(offer), offer) for offer in base]
+    rows = {row.key: row for row, _ in stated}
     for path in files:
         rows |= _laid_over(rows, path) if rows else _keyed(path)
         _refuse(path, _faults(rows, str(path), accelerators, rates))
-    return tuple(sorted((_offer(row, accelerators) for row in rows.values()), key=_order))
+    known = {id(row): offer for row, offer in stated}
+    made = (known.get(id(row)) or _offer(row, accelerators) for row in rows.values())
+    return tuple(sorted(made, key=_order))
 
 
 def _stated(offer: Offer) -> _Row:

@@ -15,7 +15,7 @@ from planner.model.arrays import Candidates, Floats
 from planner.model.batching import Batch, Load, offline_batch
 from planner.model.memory import kv_pool_bytes, weight_bytes
 from planner.model.queueing import capacity, percentile, steady_state
-from planner.pareto import rounded
+from planner.pareto import rounded_number
 from planner.select.answers import STANDARD
 from planner.select.deploy import Scene
 from planner.spec.record import ClassArchive, Hardware, Rows
@@ -237,7 +237,7 @@ def _rows(
 
 def number(value: float) -> float:
     """Return a number with the digits of the record."""
-    return float(rounded(value))
+    return rounded_number(float(value))
 
 
 def _finite(value: float | None) -> float | None:

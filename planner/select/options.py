@@ -23,7 +23,7 @@ from planner.model.memory import (
     weight_bytes,
 )
 from planner.model.queueing import steady_state
-from planner.pareto import rounded
+from planner.pareto import rounded_number
 from planner.select.answers import Priced
 from planner.select.autoscale import autoscaled
 from planner.select.binding import StepShares, binding, step_shares
@@ -116,7 +116,7 @@ class _Row:
 
 def number(value: float) -> float:
     """Return a number with the digits of the record."""
-    return float(rounded(value))
+    return rounded_number(float(value))
 
 
 def _figures(scene: Scene, slo: Slo, c: Candidates) -> _Figures:

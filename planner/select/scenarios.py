@@ -14,7 +14,7 @@ from planner.model.arrays import Candidates, Floats, Indices
 from planner.model.batching import Load, offline_batch
 from planner.model.mixture import Mixture
 from planner.model.queueing import OpenLoop, percentile, steady_state
-from planner.pareto import rounded
+from planner.pareto import rounded_number
 from planner.select.answers import MARGIN_OF
 from planner.select.deploy import Scene
 from planner.select.firmness import Effect
@@ -171,7 +171,7 @@ def effects(subjects: Subjects, scenario: Scenario) -> list[Effect]:
 
 def number(value: float) -> float:
     """Return a number with the digits of the record."""
-    return float(rounded(value))
+    return rounded_number(float(value))
 
 
 def limit_use(subjects: Subjects, scenario: Scenario, rate: Floats | float) -> Floats:
