@@ -77,6 +77,8 @@ def firm_words(firmness: Firmness, pick: PickFirmness) -> Iterator[str]:
             f"{words.TERM_WORDS[even.committed.term].capitalize()} from {even.committed.provider}"
             f" pays from {even.share_of_hours:.0%} of all hours on."
         )
+        if even.base_replicas is not None:
+            yield f"Of a fleet that follows its load, {even.base_replicas} replicas run that long."
     for change in firmness.rate_flips[:FLIPS]:
         yield (
             f"From {words.number(change.rate_per_s)} requests/s on, {change.option} is the"

@@ -97,11 +97,14 @@ class BreakEven:
         by_the_hour: Cheapest price row on demand.
         share_of_hours: Share of all hours from which on the commitment costs less; above 1 =
             never.
+        base_replicas: Replicas that are needed for longer than that, if the fleet follows its
+            load profile: commit to these, buy the others by the hour. None = it does not.
     """
 
     committed: Offer
     by_the_hour: Offer
     share_of_hours: float
+    base_replicas: int | None = None
 
 
 @dataclass(frozen=True)

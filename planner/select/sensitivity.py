@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -283,7 +284,10 @@ def _terms(quotes: Mapping[str, Quotes], option: Option) -> Iterator[BreakEven]:
     for term in COMMITTED:
         if term in by_term:
             offer, price = by_term[term]
-            yield BreakEven(offer, flexible, number(break_even_hours(price, by_the_hour)))
+            share = break_even_hours(price, by_the_hour)
+            scaled = option.money.autoscaled
+            base = None if scaled is None else commitment_base(scaled.replicas_by_hour, share)
+            yield BreakEven(offer, flexible, number(share), base)
 
 
 def break_even_hours(committed: float, by_the_hour: float) -> float:
@@ -295,6 +299,23 @@ def break_even_hours(committed: float, by_the_hour: float) -> float:
     0.5
     """
     return committed / by_the_hour
+
+
+def commitment_base(needed: Sequence[int], share: float) -> int:
+    """Return how many of a varying number to commit to: those needed for that share of the hours.
+
+    Each further one is worth its commitment if and only if it is needed that long.
+
+    Args:
+        needed: Number needed, hour by hour.
+        share: Share of all hours from which on a commitment costs less.
+
+    >>> commitment_base([1, 1, 2, 4], 0.5)
+    2
+    """
+    falling = sorted(needed, reverse=True)
+    hours = math.ceil(share * len(falling) - 1e-9)
+    return falling[hours - 1] if 0 < hours <= len(falling) else 0
 
 
 def break_even_tokens(usd_per_hour: float, api_usd_per_mtok: float) -> float:

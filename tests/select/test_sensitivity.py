@@ -5,6 +5,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from planner.catalog import Catalog, load_catalog
 from planner.commands.firmness import plan_firmness
@@ -12,7 +14,7 @@ from planner.commands.reprice import reprice
 from planner.commands.stored import Stored, open_plan
 from planner.select.firmness import Firmness, PickFirmness
 from planner.select.scenarios import Scenario, Subjects, limit_use, scaled, with_lengths
-from planner.select.sensitivity import break_even_hours, break_even_tokens
+from planner.select.sensitivity import break_even_hours, break_even_tokens, commitment_base
 from planner.spec.lengths import MomentLengths, QuantileLengths
 from tests.commands.small_plans import slo, small_plan, write_prices
 
@@ -189,3 +191,17 @@ def test_a_commitment_pays_from_its_share_of_the_price(committed, by_the_hour, s
 def test_an_api_at_74_cents_equals_a_four_dollar_machine_at_1500_tokens_a_second():
     assert break_even_tokens(4.0, 0.7407407407) == pytest.approx(1500)
     assert np.isclose(break_even_tokens(4.0, 2.469135802), 450)
+
+
+@given(
+    needed=st.lists(st.integers(0, 20), min_size=1, max_size=24),
+    committed=st.floats(0.1, 10),
+    by_the_hour=st.floats(0.1, 10),
+)
+def test_no_other_base_costs_less_than_the_one_committed_to(needed, committed, by_the_hour):
+    def cost(base: int) -> float:
+        peaks = sum(max(hour - base, 0) for hour in needed)
+        return base * committed * len(needed) + peaks * by_the_hour
+
+    chosen = commitment_base(needed, break_even_hours(committed, by_the_hour))
+    assert cost(chosen) <= min(cost(base) for base in range(21)) * (1 + 1e-9)
