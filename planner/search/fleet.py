@@ -95,8 +95,8 @@ def compose(first: Pool, second: Pool, share: float, most: Floats, most_loss: Fl
     kept = _pairs(left, right, np.zeros(0, np.intp), np.zeros(0, np.intp), share)
     for rows, columns in _blocks(len(left), len(right)):
         made = _pairs(left, right, rows, columns, share)
-        good = (made.whole.uses <= most).all(axis=1) & (made.whole.loss <= most_loss).all(axis=1)
-        kept = _best(kept, made.take(good))
+        over = (made.whole.uses > most).any(axis=1) | (made.whole.loss > most_loss).any(axis=1)
+        kept = _best(kept, made.take(np.flatnonzero(~over)))
     return Pairs(one[kept.first], other[kept.second], kept.whole)
 
 

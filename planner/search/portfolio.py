@@ -19,10 +19,14 @@ from planner.pareto import nondominated
 UNSERVED = -1
 STEPS = 400
 """Steps of the subgradient method that prices the limits."""
+FINE = 3.0
+"""An unserved plan, in the dearest way of any, for a first answer."""
 BEAM = 300
 """Partial choices kept for the first, perhaps not optimal, answer."""
-STATES = 60_000
-"""Partial choices kept at most; if more are left, the answer is not proven optimal."""
+STATES = 4_000
+STEPS_IN_ALL = 500_000
+"""Partial choices kept at most, of one plan and of all; if more are left, the answer is not
+proven optimal."""
 DENSE = 500
 """Partial choices from which on beaten ones are looked for."""
 SAFETY = 1e-9
@@ -102,10 +106,11 @@ def choose(menus: Sequence[Menu], most: Floats) -> Chosen:
     if not some:
         return Chosen(tuple(rows.tolist()), 0.0, 0.0, True)
     padded = _padded([menus[number] for number in some], most)
-    served = _answer(_serving(padded), None)
-    fewest = round(served.cost)
-    paid = _answer(_paying(padded, fewest), served.rows)
     last = padded.cost.shape[1] - 1
+    first, prices = _first(padded)
+    served = _answer(_serving(padded), first, prices)
+    fewest = int((served.rows == last).sum())
+    paid = _answer(_paying(padded, fewest), served.rows)
     rows[some] = np.where(paid.rows == last, UNSERVED, paid.rows)
     return Chosen(
         tuple(int(row) for row in rows), paid.cost, paid.bound, served.exact and paid.exact
@@ -134,6 +139,17 @@ def _binding(cost: Floats, uses: Floats, most: Floats) -> Floats:
     return tight
 
 
+def _first(task: _Task) -> tuple[Indices, Floats]:
+    """Return a good way, by taking an unserved plan to be dear, and prices for `_serving`."""
+    fine = FINE * float(task.cost.max(initial=1.0, where=np.isfinite(task.cost)))
+    dear = replace(task, cost=np.column_stack([task.cost[:, :-1], np.full(len(task.cost), fine)]))
+    nothing = np.full(len(task.cost), task.cost.shape[1] - 1)
+    cost = dear.of(nothing)[0]
+    prices, _ = _prices(dear, cost, np.zeros(task.uses.shape[2]))
+    found = _walk(dear, prices, cost, BEAM)
+    return nothing if found is None or not len(found.rows) else found.rows, prices / fine
+
+
 def _serving(task: _Task) -> _Task:
     """Return the task of leaving the fewest plans unserved."""
     cost = np.where(np.isfinite(task.cost), 0.0, np.inf)
@@ -152,20 +168,21 @@ def _paying(task: _Task, unserved: int) -> _Task:
     return replace(task, uses=np.concatenate([task.uses, left_out[:, :, None]], axis=2))
 
 
-def _answer(task: _Task, known: Indices | None) -> _Answer:
+def _answer(task: _Task, known: Indices, guess: Floats | None = None) -> _Answer:
     """Return the cheapest way within the limits.
 
     Args:
         task: The menus.
-        known: A way within the limits; None = there is one by leaving every plan unserved.
+        known: A way within the limits.
+        guess: Prices on the limits to begin with; None = 0.
     """
     cheapest = task.cost.argmin(axis=1)
     cost, uses = task.of(cheapest)
     if (uses <= 1.0 + SAFETY).all():
         return _Answer(cheapest, cost, cost, True)
-    best = np.full(len(task.cost), task.cost.shape[1] - 1) if known is None else known
-    cost, _ = task.of(best)
-    prices, bound = _prices(task, cost)
+    best, (cost, _) = known, task.of(known)
+    none = np.zeros(task.uses.shape[2])
+    prices, bound = _prices(task, cost, none if guess is None else guess)
     bound = min(_lowest(task, bound), cost)
     if bound < cost - SAFETY * abs(cost):
         found = _walk(task, prices, cost, BEAM)
@@ -173,7 +190,7 @@ def _answer(task: _Task, known: Indices | None) -> _Answer:
             best, cost = found.rows, found.cost
     if bound >= cost - SAFETY * abs(cost):
         return _Answer(best, cost, bound, True)
-    found = _walk(task, prices, cost, STATES)
+    found = _walk(task, prices, cost, min(STATES, max(STEPS_IN_ALL // len(task.cost), BEAM + 1)))
     if found is None:
         return _Answer(best, cost, cost, True)
     if found.cost < cost:
@@ -189,7 +206,7 @@ def _reduced(task: _Task, prices: Floats) -> Floats:
     return task.cost + task.uses @ prices
 
 
-def _prices(task: _Task, cost: float) -> tuple[Floats, float]:
+def _prices(task: _Task, cost: float, prices: Floats) -> tuple[Floats, float]:
     """Return prices on the limits, and the bound that they give: subgradient with Polyak steps.
 
     Source:
@@ -197,7 +214,7 @@ def _prices(task: _Task, cost: float) -> tuple[Floats, float]:
         Management Science 27(1), 1981.
     """
     count = task.uses.shape[2]
-    prices, best, best_prices = np.zeros(count), -np.inf, np.zeros(count)
+    best, best_prices = -np.inf, prices
     factor, stalled = 1.0, 0
     plans = np.arange(len(task.cost))
     for _ in range(STEPS if count else 1):
