@@ -202,3 +202,12 @@ def test_errors_replace_all_below_their_heading():
         "errors:\n  - {generation: g, accelerator: a, metric: time, rows: 1, q10: 0.9, q50: 1, "
         'q90: 1.25, evidence: wide, source: "s"}\ndefault_errors: []\n'
     )
+
+
+def test_the_published_table_of_the_fit_shows_the_stored_values(catalog):
+    lines = (published_folder() / "FIT.md").read_text(encoding="utf-8").splitlines()
+    cells = [[cell.strip() for cell in line.split("|")[1:3]] for line in lines if "|" in line]
+    shown = dict(cells)
+    for own in (*GLOBALS, *CURRENT, *OTHERS):
+        stored = read(catalog.efficiency, own.place)
+        assert float(shown[".".join(own.place)]) == pytest.approx(stored, rel=1e-3)
