@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import math
-from statistics import NormalDist
-
-from planner.candidates.efficiency import error_entry, evidence
+from planner.candidates.efficiency import evidence, interval
 from planner.spec.accelerator import Accelerator
-from planner.spec.efficiency import Efficiency, ErrorEntry
+from planner.spec.efficiency import Efficiency, Metric
 from planner.spec.record import Margin
 
-METRICS = {"ttft": "ttft", "tpot": "tpot", "e2e": "time"}
+METRICS: dict[str, Metric] = {"ttft": "ttft", "tpot": "tpot", "e2e": "time"}
 """Latency of a target -> metric of the error table; ITL takes the margin of TPOT."""
-_Z90 = NormalDist().inv_cdf(0.9)
 
 
 def margin(
@@ -31,22 +27,19 @@ def _factor(
     efficiency: Efficiency,
     generation: str,
     accelerator: Accelerator,
-    metric: str,
+    metric: Metric,
     confidence: float,
 ) -> float:
     if not any(entry.metric == metric for entry in efficiency.default_errors):
         return 1.0
-    return error_quantile(error_entry(efficiency, generation, accelerator, metric), confidence)
+    quantile = interval(efficiency, generation, accelerator, metric, confidence)
+    return error_factor(quantile, confidence)
 
 
-def error_quantile(entry: ErrorEntry, confidence: float) -> float:
-    """Return the quantile of measured / predicted at a confidence, at least 1.
+def error_factor(quantile: float, confidence: float) -> float:
+    """Return a quantile of measured / predicted as a margin, at least 1.
 
-    Two halves of log-normals meet at the median: ln q = ln q50 + z/z90 * ln(q90/q50), and the
-    same below with q10. A model that measured as pessimistic is not trusted to be so again, hence
-    the floor of 1; a confidence of 0.5 asks for no margin.
+    A model that measured as pessimistic is not trusted to be so again; a confidence of 0.5 asks
+    for no margin.
     """
-    if confidence <= 0.5:
-        return 1.0
-    share = NormalDist().inv_cdf(confidence) / _Z90
-    return max(1.0, math.exp(math.log(entry.q50) + share * math.log(entry.q90 / entry.q50)))
+    return 1.0 if confidence <= 0.5 else max(1.0, quantile)

@@ -68,17 +68,17 @@ def deployments(problem: Problem, table: ShapeTable, shapes: Indices) -> Rows:
     each = _carried(problem, table, shape, budget)
     if problem.demand.job is not None:
         at, limit = np.nonzero(each > 0)
-        fewest = np.ceil(problem.demand.rate / each[at, limit] - 1e-9)
-        return _buyable(problem, table, Rows(shape[at], limit.astype(np.intp), budget[at], fewest))
+        needed = np.ceil(problem.demand.rate / each[at, limit] - 1e-9)
+        return _buyable(problem, table, Rows(shape[at], limit.astype(np.intp), budget[at], needed))
     best = each.max(axis=1, initial=0.0)
     some = np.flatnonzero(best > 0)
     counts = np.ceil(problem.demand.rate / best[some, None] * inner.spread - 1e-9)
     counts = np.maximum(counts, 1.0)
     new = np.concatenate([np.ones((len(some), 1), dtype=bool), np.diff(counts) > 0], axis=1)
     fewest = Rows(shape[some], np.zeros(len(some), dtype=np.intp), budget[some], counts[:, 0])
-    limit = _limits(problem, table, fewest, each[some])
+    chosen = _limits(problem, table, fewest, each[some])
     at, column = np.nonzero(new)
-    rows = Rows(shape[some[at]], limit[at], budget[some[at]], counts[at, column])
+    rows = Rows(shape[some[at]], chosen[at], budget[some[at]], counts[at, column])
     return _buyable(problem, table, rows)
 
 

@@ -13,18 +13,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from planner.candidates.choices import Choices, build
+from planner.candidates.efficiency import Stack
 from planner.candidates.hardware import HardwareClass, wire
 from planner.candidates.support import (
     Layout,
     kv_fault,
     layout_fault,
     speculation_fault,
+    together_fault,
     weights_fault,
 )
 from planner.candidates.weights import is_moe
 from planner.model.arrays import Candidates, Columns, Floats, Indices
 from planner.model.memory import sequences_that_fit
 from planner.search.problem import Problem
+from planner.spec.accelerator import Accelerator
 from planner.spec.architecture import Architecture
 from planner.spec.space import Condition
 
@@ -255,22 +258,30 @@ def _supported(p: Problem) -> Mask:
     )
     quality = np.array([[loss.supported for loss in row] for row in p.losses], dtype=bool)
     layout = _layouts(p, architecture)
+    together = np.array(
+        [
+            [[not together_fault(s, x, t.methods[d.method]) for d in p.drafts] for x in p.layouts]
+            for s in t.stacks
+        ],
+        dtype=bool,
+    )
     allowed: Mask = (
         weights[:, :, :, None, None, None]
         & kv[:, :, None, :, None, None]
         & quality[None, None, :, :, None, None]
         & layout[:, :, None, None, :, None]
         & draft[:, :, None, None, None, :]
+        & together[None, :, None, None, :, :]
     )
     return allowed
 
 
-def _draft_fault(p: Problem, stack: object, chip: object, index: int) -> str:
+def _draft_fault(p: Problem, stack: Stack, chip: Accelerator, index: int) -> str:
     method = p.tables.methods[p.drafts[index].method]
     asked = method is not None and method.id in p.asked
     return speculation_fault(
-        stack,  # type: ignore[arg-type]
-        chip,  # type: ignore[arg-type]
+        stack,
+        chip,
         p.tables.architectures[0],
         method,
         asked=asked,

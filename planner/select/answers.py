@@ -11,6 +11,8 @@ from numpy.typing import NDArray
 from planner.candidates.demand import mean_lengths, metric_of, targets
 from planner.cost import Bill, Quotes, amounts, cheapest
 from planner.model.arrays import Floats, Indices
+from planner.select.evidence import row_evidence
+from planner.spec.efficiency import Evidence
 from planner.spec.record import ClassArchive, Margin
 from planner.spec.slo import Slo
 
@@ -32,7 +34,7 @@ class Answers:
         columns: The record's numeric columns by name; NaN = does not apply.
         latency, upper: Predicted latencies [ms] without and with margin, by target key; infinity
             = without bound.
-        unvalidated: Rows without measured evidence.
+        evidence: How well each row's engine, accelerator and layout are known.
         gated: Rows beyond the gates of the formula, unless a simulation has checked them.
         simulated: Rows that a simulation has checked; their upper latencies are its.
     """
@@ -42,12 +44,17 @@ class Answers:
     columns: Mapping[str, Floats]
     latency: Mapping[str, Floats]
     upper: Mapping[str, Floats]
-    unvalidated: Mask
+    evidence: tuple[Evidence, ...]
     gated: Mask
     simulated: Mask
 
     def __len__(self) -> int:
         return len(self.place)
+
+    @property
+    def unvalidated(self) -> Mask:
+        """Rows without measured evidence."""
+        return np.array([known == "unvalidated" for known in self.evidence], dtype=bool)
 
 
 NUMERIC = (
@@ -92,7 +99,7 @@ def answers(archives: Sequence[ClassArchive]) -> Answers:
         columns=columns,
         latency=latency,
         upper={key: values * _factors(margins, key) for key, values in seen.items()},
-        unvalidated=np.array([m.evidence == "unvalidated" for m in margins], dtype=bool),
+        evidence=tuple(known for archive in archives for known in row_evidence(archive)),
         gated=~offline & ~checked & (beyond | (columns["slots"] < FEWEST_SLOTS)),
         simulated=checked,
     )

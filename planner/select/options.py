@@ -165,7 +165,6 @@ def _option(scene: Scene, shop: Shop, slo: Slo, case: QualityCase, r: _Row) -> O
     tp, pp, dp = rows.tp[row], rows.pp[row], rows.dp[row]
     money = _money(shop, hardware.id, r)
     bought = int(r.answer.bill.instances[r.row])
-    margin = {m.generation: m for m in archive.margins}[rows.generation[row]]
     off = rows.speculation[row] == OFF
     offline = rows.run_hours[row] is not None
     return Option(
@@ -209,7 +208,7 @@ def _option(scene: Scene, shop: Shop, slo: Slo, case: QualityCase, r: _Row) -> O
         money=money,
         quality=_quality(scene, case, rows.weights[row], rows.kv[row]),
         power_w=r.maybe("power_w"),
-        evidence=margin.evidence,
+        evidence=r.answer.answers.evidence[r.row],
         flags=reasons(r.answer, slo, r.row),
         binding=binding(
             r.answer, r.row, r.figures.shares, r.at, _limited(r, rows.max_num_seqs[row])

@@ -4,12 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from planner.candidates.efficiency import error_entry
-from planner.candidates.margins import error_quantile
+from planner.candidates.efficiency import interval
+from planner.candidates.margins import error_factor
 from planner.catalog import load_catalog
 from planner.commands.plan import plan
 from planner.errors import InputError
-from planner.spec.efficiency import ErrorEntry
 from planner.spec.record import PlanRecord
 from planner.spec.slo import Slo
 
@@ -126,30 +125,17 @@ def test_an_option_adds_up(record):
 def test_a_margin_is_the_error_quantile_of_its_accelerator(record):
     option = record.options[0]
     chip = CATALOG.accelerators[option.accelerator]
-    entry = error_entry(CATALOG.efficiency, option.generation, chip, "tpot")
-    factor = error_quantile(entry, 0.8)
+    factor = max(1.0, interval(CATALOG.efficiency, option.generation, chip, "tpot", 0.8))
     assert option.tpot.p95_upper_ms == pytest.approx(option.tpot.p95_ms * factor, rel=1e-4)
 
 
 @pytest.mark.parametrize(
-    ("confidence", "expected"),
-    [(0.5, 1.0), (0.9, 1.5), (0.8, 1.2 * (1.5 / 1.2) ** 0.65672)],
-    ids=["no margin", "the q90", "z(0.8)/z(0.9) = 0.84162/1.28155 of the way from q50 to q90"],
+    ("quantile", "confidence", "expected"),
+    [(1.3, 0.8, 1.3), (0.9, 0.8, 1.0), (1.3, 0.5, 1.0)],
+    ids=["the quantile", "a pessimistic model gives no discount", "0.5 asks for no margin"],
 )
-def test_the_quantile_of_measured_over_predicted(confidence, expected):
-    entry = ErrorEntry(
-        generation="g", accelerator="a", metric="tpot", rows=9,
-        q10=0.9, q50=1.2, q90=1.5, evidence="wide", source="by hand",
-    )  # fmt: skip
-    assert error_quantile(entry, confidence) == pytest.approx(expected, rel=1e-4)
-
-
-def test_a_pessimistic_model_gives_no_discount():
-    entry = ErrorEntry(
-        generation="g", accelerator="a", metric="tpot", rows=9,
-        q10=0.5, q50=0.7, q90=0.9, evidence="wide", source="by hand",
-    )  # fmt: skip
-    assert error_quantile(entry, 0.8) == 1.0
+def test_a_margin_never_lowers_a_prediction(quantile, confidence, expected):
+    assert error_factor(quantile, confidence) == expected
 
 
 def test_prices_times_c_cost_c_times_as_much(record, tmp_path):
