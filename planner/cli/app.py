@@ -54,6 +54,13 @@ Prove = Annotated[bool, typer.Option("--prove", help="Prove the front exact, how
 SpaceName = Annotated[str, typer.Option(help="Search space: a name or a YAML file.")]
 Seed = Annotated[int, typer.Option(min=0, help="Seed of the search.")]
 Trials = Annotated[int | None, typer.Option(min=1, help="Stop after this many trials.")]
+Storage = Annotated[
+    str | None,
+    typer.Option(
+        help="Keep the search's study here and take it up again: a journal file or an Optuna URL, "
+        "as sqlite:///study.db or postgresql://user@host/base."
+    ),
+]
 TimeLimit = Annotated[float | None, typer.Option(min=0.1, help="Stop after so many seconds.")]
 
 
@@ -87,6 +94,7 @@ def plan_command(
     trials: Trials = None,
     time_limit: TimeLimit = None,
     as_of: AsOf = None,
+    storage: Storage = None,
     quiet: Quiet = False,
     verbose: Verbose = False,
     version: Annotated[
@@ -125,6 +133,7 @@ def plan_command(
             prove=True if prove else None,
             verify=not no_verify,
             as_of=as_of,
+            storage=storage,
             progress=show,
         )
     stages.enter("writing")

@@ -27,6 +27,8 @@ from planner.files import read_yaml
 from planner.search.columns import archives
 from planner.search.search import Found, Settings, search
 from planner.search.setup import Setting, quality_case, reach_of, setting, with_reach
+from planner.search.storage import Address
+from planner.search.stored_study import Identity, Store
 from planner.select.answers import answers
 from planner.select.checks import verified
 from planner.select.deploy import Scene
@@ -64,6 +66,7 @@ def plan(  # noqa: PLR0913  (the options of the command line)
     prove: bool | None = None,
     verify: bool = True,
     as_of: str | None = None,
+    storage: str | None = None,
     progress: Progress | None = None,
 ) -> PlanRecord:
     """Return the Pareto-optimal deployments for an SLO, by cost per million tokens.
@@ -79,6 +82,8 @@ def plan(  # noqa: PLR0913  (the options of the command line)
         prove: True = prove the front exact, False = do not, None = where that is cheap.
         verify: Check the picks by simulation, and size them by it.
         as_of: YYYY-MM-DD that prices are judged by; None = the newest price's date.
+        storage: Optuna URL, or path of a journal file, that keeps the search's study: a run that
+            was cut short is taken up by the next one with the same inputs. None = in memory.
         progress: Called with a phrase and the share done.
 
     Raises:
@@ -97,10 +102,6 @@ def plan(  # noqa: PLR0913  (the options of the command line)
     made = setting(asked, known, chosen_space, architecture, offers)
     made = replace(made, notes=(*model.notes, *made.notes))
     work = _Work(asked, known, architecture, made, progress, recorded)
-    settings = Settings(seed=seed, trials=trials, time_limit=time_limit, prove=prove)
-    result = work.answer(settings)
-    if verify and asked.traffic.offline is None:
-        result = work.checked(result, seed)
     inputs = Inputs(
         slo=asked.model_dump(mode="json", by_alias=True),
         catalog_digest=known.digest,
@@ -109,7 +110,26 @@ def plan(  # noqa: PLR0913  (the options of the command line)
         as_of=day,
         trace=recorded.summary if recorded else None,
     )
+    store = Store(Address(storage), _identity(inputs)) if storage else None
+    settings = Settings(seed, trials, time_limit, prove, store)
+    result = work.answer(settings)
+    if verify and asked.traffic.offline is None:
+        result = work.checked(result, seed)
     return _record(work, result, inputs)
+
+
+def _identity(inputs: Inputs) -> Identity:
+    """Return what a stored study is of: everything that the values of its trials rest on."""
+    rests_on = inputs.model_dump(mode="json", exclude={"seed"})
+    return Identity(
+        inputs={**rests_on, "planner_version": __version__},
+        about={
+            "planner_version": __version__,
+            "model": str(inputs.slo["model"]),
+            "space": str(inputs.space["id"]),
+            "prices_as_of": inputs.as_of,
+        },
+    )
 
 
 @dataclass(frozen=True)
@@ -142,7 +162,7 @@ class _Work:
 
     def _searched(self, settings: Settings, slack: float) -> _Result:
         problem = with_reach(self.made.problem, reach_of(self.slo, slack))
-        found = search(problem, self.guide(), settings, self.progress)
+        found = search(problem, self.guide(), _within(settings, slack), self.progress)
         confidence = self.slo.targets.confidence
         kept = archives(self.made, problem, found, confidence, targets(self.slo))
         rows = answers(kept)
@@ -207,6 +227,14 @@ def _record(work: _Work, result: _Result, inputs: Inputs) -> PlanRecord:
         ),
         verification=result.checks,
     )
+
+
+def _within(settings: Settings, slack: float) -> Settings:
+    """Return settings whose stored study is that of this slack: verdicts depend on it."""
+    store = settings.store
+    if store is None:
+        return settings
+    return replace(settings, store=replace(store, identity=store.identity.of(slack=slack)))
 
 
 def _slo(slo: Path | str | Slo) -> tuple[Slo, Path]:

@@ -15,9 +15,10 @@ from planner.search.archive import Archive, Entries
 from planner.search.inner import Rows, deployments, service
 from planner.search.problem import Problem
 from planner.search.screen import screen
-from planner.search.seeds import neighbours, seed_shapes
+from planner.search.seeds import corner_shapes, neighbours, seed_shapes
 from planner.search.shapes import ShapeTable, shape_table
-from planner.search.study import Judge, explore, open_study, plant
+from planner.search.stored_study import Store, recovered, search_study
+from planner.search.study import Judge, explore, plant
 
 Stopped = Literal["fixed point", "trials", "time limit", "interrupted"]
 Progress = Callable[[str, float], None]
@@ -38,6 +39,7 @@ class Settings:
         trials: Trials of the Optuna study; None = the default.
         time_limit: Seconds after which the search stops; None = no limit.
         prove: True = always, False = never, None = where it is cheap.
+        store: Keeps the study, so that a run that was cut short is taken up; None = in memory.
         enumerate_all: Score every deployment instead of searching: the referee.
     """
 
@@ -45,6 +47,7 @@ class Settings:
     trials: int | None = None
     time_limit: float | None = None
     prove: bool | None = None
+    store: Store | None = None
     enumerate_all: bool = False
 
 
@@ -123,20 +126,22 @@ class _Search:
         if not trials or not len(seeds):
             return
         self.progress("sampling shapes", 0.1)
-        study = open_study(self.problem, self.settings.seed)
-        plant(study, judge, seeds)
-        self.trials = explore(study, judge, trials, self.late)
+        with search_study(self.problem, self.settings.seed, self.settings.store) as study:
+            known = recovered(study, judge)
+            plant(study, judge, seeds, known.planted)
+            left = max(trials - known.sampled, 0)
+            self.trials = known.sampled + explore(study, judge, left, self.late)
         self.seen[list(judge.verdicts)] = True
 
     def polish(self) -> None:
-        """Sweep the neighbourhood of the archive until it adds nothing."""
-        while not self.late():
-            fresh = np.zeros(len(self.table), dtype=bool)
-            fresh[neighbours(self.problem, self.table, self.archive.shapes())] = True
-            fresh &= ~self.seen
-            if not fresh.any():
-                return
-            self.decide(fresh, "sweeping around the best")
+        """Try every corner of the space, then sweep around the archive until that adds nothing."""
+        fresh = corner_shapes(self.problem, self.table)
+        while len(fresh) and not self.late():
+            marked = np.zeros(len(self.table), dtype=bool)
+            marked[fresh] = True
+            self.decide(marked & ~self.seen, "sweeping around the best")
+            near = neighbours(self.problem, self.table, self.archive.shapes())
+            fresh = near[~self.seen[near]]
 
     def decide(self, shapes: Mask, phrase: str) -> bool:
         """Score what may add something of the marked shapes; False = cut short."""

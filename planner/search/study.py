@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +17,8 @@ from planner.search.problem import Problem
 
 if TYPE_CHECKING:
     from optuna import Study
+    from optuna.samplers import BaseSampler
+    from optuna.trial import Trial
 
 POPULATION = 50
 FIRST_GENERATION = {"NSGAIISampler:generation": 0}
@@ -24,6 +27,11 @@ WORST = 1e6
 """Value of every objective of a trial that has no deployment."""
 UNSUPPORTED = 10.0
 """Constraint value of a shape that does not exist; a missed target is below."""
+
+TARGETS = "targets"
+"""Name of the constraint: by how much the nearest deployment misses a target; met = 0 or less."""
+FOUND_BY, HEURISTIC = "found_by", "heuristic"
+"""User attribute of the trials that the sampler did not propose."""
 
 Parameters = dict[str, str]
 
@@ -55,6 +63,16 @@ def names(problem: Problem) -> Names:
         layout=tuple(f"tp{x.tp} pp{x.pp} dp{x.dp}" for x in problem.layouts),
         speculation=tuple(_draft_name(problem, index) for index in range(len(problem.drafts))),
     )
+
+
+def labels_of(problem: Problem) -> dict[str, tuple[str, ...]]:
+    """Return the labels of a problem's choices by parameter name."""
+    return names(problem).axes()
+
+
+def objective_count(problem: Problem) -> int:
+    """Return how many objectives a trial has."""
+    return 4 if problem.demand.job is None else 3
 
 
 def _draft_name(problem: Problem, index: int) -> str:
@@ -143,9 +161,16 @@ def open_study(problem: Problem, seed: int) -> Study:
     import optuna
 
     optuna.logging.set_verbosity(optuna.logging.ERROR)
-    sampler = optuna.samplers.NSGAIISampler(population_size=POPULATION, seed=seed)
-    width = 4 if problem.demand.job is None else 3
-    return optuna.create_study(directions=["minimize"] * width, sampler=sampler)
+    return optuna.create_study(
+        directions=["minimize"] * objective_count(problem), sampler=sampler(seed)
+    )
+
+
+def sampler(seed: int) -> BaseSampler:
+    """Return the sampler of shapes."""
+    from optuna.samplers import NSGAIISampler
+
+    return NSGAIISampler(population_size=POPULATION, seed=seed)
 
 
 def explore(study: Study, judge: Judge, trials: int, stop: Callable[[], bool]) -> int:
@@ -161,7 +186,7 @@ def explore(study: Study, judge: Judge, trials: int, stop: Callable[[], bool]) -
         Trials run.
     """
     problem, table = judge.archive.problem, judge.archive.table
-    axes, spaces = names(problem).axes(), _distributions(problem)
+    axes, spaces = labels_of(problem), _distributions(problem)
     index = {key: {label: i for i, label in enumerate(labels)} for key, labels in axes.items()}
     done = 0
     while done < trials and not stop():
@@ -169,28 +194,44 @@ def explore(study: Study, judge: Judge, trials: int, stop: Callable[[], bool]) -
         codes = [[index[key][trial.params[key]] for key in axes] for trial in asked]
         verdicts = judge.judge(table.find(np.array(codes, dtype=np.intp)))
         for trial, verdict in zip(asked, verdicts, strict=True):
-            trial.set_constraint("targets", verdict.violation)
-            study.tell(trial, list(verdict.values))
+            _tell(study, trial, verdict)
         done += len(asked)
     return done
 
 
-def plant(study: Study, judge: Judge, shapes: Indices) -> None:
-    """Add shapes to the study as its first generation: one population, the most hopeful."""
+def _tell(study: Study, trial: Trial, verdict: Verdict) -> None:
+    from optuna.exceptions import UpdateFinishedTrialError
+
+    # Another run of the same plan on the same storage takes over trials that it finds unfinished.
+    with suppress(UpdateFinishedTrialError):
+        trial.set_constraint(TARGETS, verdict.violation)
+        study.tell(trial, list(verdict.values), skip_if_finished=True)
+
+
+def plant(study: Study, judge: Judge, shapes: Indices, planted: Collection[int] = ()) -> None:
+    """Add shapes to the study as its first generation: one population, the most hopeful.
+
+    Args:
+        study: From ``open_study``.
+        judge: Scores the shapes.
+        shapes: Rows of the shape table.
+        planted: Those that the study has already.
+    """
     import optuna
 
     problem, table = judge.archive.problem, judge.archive.table
-    axes, spaces = names(problem).axes(), _distributions(problem)
+    axes, spaces = labels_of(problem), _distributions(problem)
     verdicts = judge.judge(shapes)
     order = np.argsort([verdict.violation for verdict in verdicts], kind="stable")[:POPULATION]
-    for at in order:
+    for at in order[~np.isin(shapes[order], list(planted))]:
         codes = table.shapes.axes()[shapes[at]]
         study.add_trial(
             optuna.create_trial(
                 params={key: axes[key][code] for key, code in zip(axes, codes, strict=True)},
                 distributions=spaces,
                 values=list(verdicts[at].values),
-                constraints={"targets": verdicts[at].violation},
+                constraints={TARGETS: verdicts[at].violation},
+                user_attrs={FOUND_BY: HEURISTIC},
                 system_attrs=dict(FIRST_GENERATION),
             )
         )
@@ -199,4 +240,4 @@ def plant(study: Study, judge: Judge, shapes: Indices) -> None:
 def _distributions(problem: Problem) -> dict[str, Any]:
     from optuna.distributions import CategoricalDistribution
 
-    return {key: CategoricalDistribution(labels) for key, labels in names(problem).axes().items()}
+    return {key: CategoricalDistribution(labels) for key, labels in labels_of(problem).items()}
