@@ -15,17 +15,33 @@ def seed_shapes(problem: Problem, table: ShapeTable) -> Indices:
     With the fewest pipeline stages, speculation off, and the first KV-cache format.
     """
     s = table.shapes
+    plain = (s.draft == s.draft.min(initial=0)) & (s.kv == s.kv.min(initial=0))
+    return _ends(problem, table, np.flatnonzero(plain))
+
+
+def corner_shapes(problem: Problem, table: ShapeTable) -> Indices:
+    """Return the same for every KV-cache format, and for one draft length of each method."""
+    methods = np.array([draft.method for draft in problem.drafts])
+    middle = [
+        np.flatnonzero(methods == m)[(np.sum(methods == m) - 1) // 2] for m in np.unique(methods)
+    ]
+    return _ends(problem, table, np.flatnonzero(np.isin(table.shapes.draft, middle)))
+
+
+def _ends(problem: Problem, table: ShapeTable, among: Indices) -> Indices:
+    """Return the narrowest and the widest layout of each combination of the other choices."""
+    s = table.shapes.take(among)
     layouts = np.array([(x.pp, x.dp, x.tp) for x in problem.layouts])[s.layout]
     chips = {h.accelerator.id: i for i, h in enumerate(problem.tables.hardware)}
     chip = np.array([chips[h.accelerator.id] for h in problem.tables.hardware])[s.hardware]
-    plain = np.flatnonzero((s.draft == s.draft.min(initial=0)) & (s.kv == s.kv.min(initial=0)))
-    picked = []
+    kinds = np.stack([chip, s.stack, s.weights, s.kv, s.draft])
+    picked = [np.zeros(0, dtype=np.intp)]
     for sign in (1, -1):
-        keys = (sign * layouts[plain, 2], layouts[plain, 1], layouts[plain, 0])
-        order = plain[np.lexsort((*keys, s.weights[plain], s.stack[plain], chip[plain]))]
-        group = np.stack([chip[order], s.stack[order], s.weights[order]])
-        first = np.concatenate([[True], np.any(group[:, 1:] != group[:, :-1], axis=0)])
-        picked.append(order[first[: len(order)]])
+        keys = (sign * layouts[:, 2], layouts[:, 1], layouts[:, 0])
+        order = np.lexsort((*keys, *kinds[::-1]))
+        new = np.any(kinds[:, order[1:]] != kinds[:, order[:-1]], axis=0)
+        first = np.concatenate([[True], new])[: len(order)]
+        picked.append(among[order[first]])
     return np.unique(np.concatenate(picked)).astype(np.intp)
 
 
