@@ -117,8 +117,38 @@ def _lines(record: PlanRecord) -> tuple[Line, ...]:
     return (
         *(picked if scaled else PICK_LINES),
         *(OFFLINE_LINES if offline else ONLINE_LINES),
+        *_simulated(record),
         *LAST_LINES,
     )
+
+
+def _simulated(record: PlanRecord) -> tuple[Line, ...]:
+    """Return the lines of what simulations said; none where nothing was simulated."""
+    if not record.verification:
+        return ()
+    checks = {check.option: check for check in record.verification}
+
+    def latency(metric: str) -> Callable[[Option], str]:
+        def text(option: Option) -> str:
+            check = checks.get(option.id)
+            if check is None:
+                return "-"
+            seen = {entry.key: entry.simulated_ms for entry in check.latencies}
+            values = (seen[f"{metric}_p{share}_ms"] for share in (50, 95))
+            return " / ".join(words.milliseconds(value) for value in values)
+
+        return text
+
+    def tried(option: Option) -> str:
+        check = checks.get(option.id)
+        if check is None:
+            return "-"
+        marks = (f"{trial.replicas} {'ok' if trial.holds else 'no'}" for trial in check.trials)
+        return ", ".join(marks)
+
+    metrics = (("TTFT", "ttft"), ("TPOT", "tpot"), ("E2E", "e2e"))
+    lines = [(f"{title} simulated", latency(metric)) for title, metric in metrics]
+    return (*lines, ("replicas tried", tried))
 
 
 def _picks(console: Console, record: PlanRecord) -> None:

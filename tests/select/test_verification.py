@@ -13,6 +13,7 @@ from planner.candidates.hardware import hardware_class
 from planner.catalog import load_catalog
 from planner.commands.plan import plan
 from planner.cost import allowed_offers, quotes_by_class
+from planner.report import FORMATS
 from planner.select.answers import answers
 from planner.select.front import front
 from planner.select.picks import picks
@@ -234,3 +235,10 @@ def test_picks_hold_with_other_seeds_and_cost_hardly_more_than_the_fewest_replic
     assert share_held(picked) == 1.0
     assert np.median([verdict.excess for verdict in picked]) <= 0.08
     assert share_held(others) >= 0.85
+
+
+def test_the_table_shows_formula_and_simulation_below_each_other():
+    text = FORMATS["table"](a_plan(True), width=160)
+    for label in ("TTFT p50 / p95", "TTFT simulated", "TPOT simulated", "replicas tried"):
+        assert label in text
+    assert "simulated" not in FORMATS["table"](a_plan(False), width=160).split("Others")[0]
