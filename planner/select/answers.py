@@ -11,6 +11,11 @@ from numpy.typing import NDArray
 from planner.candidates.demand import mean_lengths, metric_of, targets
 from planner.cost import Bill, Quotes, amounts, cheapest
 from planner.model.arrays import Floats, Indices
+from planner.model.queueing.state import (
+    FEWEST_SLOTS,
+    HIGHEST_UTILIZATION,
+    HIGHEST_WAIT_PROBABILITY,
+)
 from planner.select.evidence import row_evidence
 from planner.spec.efficiency import Evidence
 from planner.spec.record import ClassArchive, Margin
@@ -18,10 +23,6 @@ from planner.spec.slo import Slo
 
 Mask = NDArray[np.bool_]
 
-HIGHEST_UTILIZATION = 0.85
-HIGHEST_WAIT = 0.02
-FEWEST_SLOTS = 8.0
-"""Where the open-loop formula is to be trusted; planner/model/README.md#queueing."""
 MARGIN_OF = {"ttft": "ttft", "tpot": "tpot", "itl": "tpot", "e2e": "e2e"}
 
 
@@ -91,7 +92,7 @@ def answers(archives: Sequence[ClassArchive]) -> Answers:
     ]
     wait = np.nan_to_num(columns["wait_probability"], nan=0.0)
     offline = ~np.isnan(columns["run_hours"])
-    beyond = (columns["utilization"] > HIGHEST_UTILIZATION) | (wait > HIGHEST_WAIT)
+    beyond = (columns["utilization"] > HIGHEST_UTILIZATION) | (wait > HIGHEST_WAIT_PROBABILITY)
     seen, checked = _simulated(archives, latency)
     return Answers(
         place=np.repeat(np.arange(len(archives)), counts),

@@ -12,8 +12,9 @@ from planner.cost import Quotes, instances_needed, usd_per_mtok
 from planner.model.arrays import Candidates, Floats, Indices
 from planner.model.profile import hourly_rates, paid_hours
 from planner.model.queueing import steady_state, survival
+from planner.model.queueing.state import HIGHEST_WAIT_PROBABILITY
 from planner.pareto import rounded
-from planner.select.answers import HIGHEST_WAIT, Priced
+from planner.select.answers import Priced
 from planner.select.deploy import Scene
 from planner.spec.record import Autoscaled
 from planner.spec.slo import Slo
@@ -128,7 +129,7 @@ def _hold(
     state = steady_state(c, scene.parameters, mixed.whole, rate, routing=slo.routing)
     use = np.maximum(slo.headroom, found.columns["utilization"][rows])
     good: np.ndarray[tuple[int], np.dtype[np.bool_]] = state.utilization <= use
-    good &= found.simulated[rows] | (state.wait_probability <= HIGHEST_WAIT)
+    good &= found.simulated[rows] | (state.wait_probability <= HIGHEST_WAIT_PROBABILITY)
     for target in targets(slo):
         w = mixed.parts[max(target.kind, 0)]
         factor = found.upper[target.key][rows] / found.latency[target.key][rows]

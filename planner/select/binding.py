@@ -8,9 +8,10 @@ import numpy as np
 
 from planner.model.arrays import Candidates, Columns, Floats, Parameters
 from planner.model.forward import decode_step, micro_batch
+from planner.model.queueing.state import HIGHEST_WAIT_PROBABILITY
 from planner.model.terms import terms
 from planner.pareto import rounded
-from planner.select.answers import HIGHEST_WAIT, Priced
+from planner.select.answers import Priced
 from planner.spec.record import Binding, Resource
 
 LARGE = 0.35
@@ -69,7 +70,7 @@ def _resource(limit: str, wait: float, shares: StepShares, at: int, memory_bound
     if limit == "headroom":
         return "memory" if memory_bound else "batch"
     if limit.startswith("ttft"):
-        return "queue" if wait > HIGHEST_WAIT else "prefill"
+        return "queue" if wait > HIGHEST_WAIT_PROBABILITY else "prefill"
     if shares.link[at] > LARGE:
         return "link"
     return "launch" if shares.launch[at] > LARGE else "decode"
