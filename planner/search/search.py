@@ -26,7 +26,7 @@ Mask = NDArray[np.bool_]
 
 TRIALS = 50
 """Trials of the default search: enough to fill the archive before the proof prunes with it."""
-PROOF_SHAPES = 60_000
+PROOF_SHAPES = 20_000
 """Up to so many shapes the proof costs about a second and is always made."""
 
 
