@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeVar
 
 import numpy as np
@@ -25,6 +25,7 @@ from planner.model.arrays import (
 )
 from planner.spec.accelerator import Accelerator
 from planner.spec.architecture import Architecture
+from planner.spec.calibration import Calibration, CalibrationKey, apply
 from planner.spec.efficiency import Efficiency
 from planner.spec.precision import KvFormat, WeightFormat
 from planner.spec.speculation import SpeculationMethod
@@ -45,6 +46,7 @@ class Tables:
     weights: tuple[WeightFormat, ...]
     kv: tuple[KvFormat, ...]
     methods: tuple[SpeculationMethod | None, ...] = (None,)
+    calibration: Calibration | None = None
 
 
 @dataclass(frozen=True)
@@ -101,7 +103,7 @@ def build(tables: Tables, choices: Choices) -> Candidates:
     t, c = tables, choices
     tp = c.tp.astype(np.intp)
     rates = gather_wires(t, c.hardware, tp)
-    return Candidates(
+    made = Candidates(
         model=gather(ModelFigures, (c.architecture,), lambda a: model_figures(t.architectures[a])),
         weights=gather(
             WeightFigures,
@@ -121,6 +123,30 @@ def build(tables: Tables, choices: Choices) -> Candidates:
         ),
         layout=_layout(t, c),
     )
+    return made if t.calibration is None else _calibrated(t, c, made)
+
+
+@dataclass(frozen=True)
+class _OwnFactors(Columns):
+    """Factors of a calibration, (n,); 1 where it says nothing."""
+
+    tpot: Floats
+    ttft: Floats
+
+
+def _calibrated(t: Tables, c: Choices, made: Candidates) -> Candidates:
+    def factors(a: int, h: int, s: int, w: int) -> Row:
+        key = CalibrationKey(
+            t.architectures[a].id,
+            t.hardware[h].accelerator.id,
+            t.stacks[s].generation.id,
+            t.weights[w].id,
+        )
+        return apply(t.calibration, key)._asdict()
+
+    own = gather(_OwnFactors, (c.architecture, c.hardware, c.stack, c.weights), factors)
+    engine = replace(made.engine, step_factor=own.tpot, prompt_factor=own.ttft)
+    return replace(made, engine=engine)
 
 
 def gather_wires(tables: Tables, hardware: Indices, tp: Indices) -> ChipFigures:

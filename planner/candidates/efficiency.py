@@ -101,6 +101,8 @@ def engine_row(
         "block": float(g.block_tokens),
         **memory_row(g, stack.version, link_kind),
         "max_sequences": float(g.max_num_seqs),
+        "step_factor": 1.0,
+        "prompt_factor": 1.0,
     }
 
 

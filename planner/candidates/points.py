@@ -261,6 +261,7 @@ def _choices(catalog: Catalog, resolved: Sequence[Resolved]) -> tuple[Tables, Ch
     )
     numbers = np.array([_numbers(r) for r in resolved], dtype=float)
     tables = Tables(
+        calibration=catalog.calibration,
         efficiency=catalog.efficiency,
         architectures=tuple(architectures.values),
         hardware=tuple(hardware.values),

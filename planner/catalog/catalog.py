@@ -9,6 +9,7 @@ from functools import cached_property
 
 from planner.catalog.lookup import Names
 from planner.spec.accelerator import Accelerator
+from planner.spec.calibration import Calibration
 from planner.spec.efficiency import Efficiency
 from planner.spec.engine import Engine, Generation
 from planner.spec.offer import Offer, Terms
@@ -29,6 +30,7 @@ class Catalog:
         offers: Sorted by key; ``accelerator`` holds the id.
         usd_per_unit: USD per unit of each currency that offers may use.
         digest: SHA-256 over all files read.
+        calibration: Factors of own measurements to apply; None = none.
         newest_seen: Newest ``seen`` of all offers, YYYY-MM-DD.
         terms: What price terms mean beyond the price.
     """
@@ -42,6 +44,7 @@ class Catalog:
     usd_per_unit: Mapping[str, float]
     digest: str
     newest_seen: str
+    calibration: Calibration | None = None
     terms: Terms = field(default_factory=Terms)
 
     def accelerator(self, name: str) -> Accelerator:

@@ -13,6 +13,7 @@ from planner import __version__
 from planner.cli.examples import epilog
 from planner.cli.options import (
     AsOf,
+    CalibrationFile,
     CatalogFolder,
     PriceFiles,
     Quiet,
@@ -86,6 +87,7 @@ def plan_command(
     format_name: FormatName = "table",
     space: SpaceName = "default",
     prices: PriceFiles = None,
+    calibration: CalibrationFile = None,
     catalog: CatalogFolder = None,
     report: ReportFile = None,
     no_verify: NoVerify = False,
@@ -126,6 +128,7 @@ def plan_command(
             slo,
             catalog=catalog,
             prices=tuple(prices or ()),
+            calibration=calibration,
             space=space,
             seed=seed,
             trials=trials,
@@ -198,13 +201,14 @@ def score_command(
     file: Annotated[Path, typer.Argument(help="CSV of points, or a deployment YAML.")],
     out: TableOut = Path("-"),
     prices: PriceFiles = None,
+    calibration: CalibrationFile = None,
     catalog: CatalogFolder = None,
 ) -> None:
     """Score given deployments, no search: memory, latency, throughput, bound, evidence."""
     from planner.commands.score import score
     from planner.report.csv_text import table_text
 
-    result = score(file, catalog=catalog, prices=tuple(prices or ()))
+    result = score(file, catalog=catalog, prices=tuple(prices or ()), calibration=calibration)
     save(out, table_text(result.columns, result.rows))
 
 

@@ -38,6 +38,7 @@ from planner.select.resize import Desk
 from planner.select.selection import assumed, checked, selection
 from planner.select.trace_notes import trace_notes
 from planner.spec.architecture import Architecture
+from planner.spec.calibration import read_calibration
 from planner.spec.load import load
 from planner.spec.record import ClassArchive, Inputs, PlanRecord, SearchReport
 from planner.spec.slo import Slo
@@ -59,6 +60,7 @@ def plan(  # noqa: PLR0913  (the options of the command line)
     *,
     catalog: Path | Catalog | None = None,
     prices: Sequence[Path] = (),
+    calibration: Path | None = None,
     space: str | Path | SearchSpace = "default",
     seed: int = 0,
     trials: int | None = None,
@@ -75,6 +77,7 @@ def plan(  # noqa: PLR0913  (the options of the command line)
         slo: slo.yaml, or what it says.
         catalog: Catalog folder, or a loaded one; None = the shipped one.
         prices: Price files laid over the catalog's offers.
+        calibration: Factors of ``plan calibrate`` on predictions.
         space: Name of a shipped search space, or a file.
         seed: Of the search.
         trials: Trials of the Optuna study; None = the default.
@@ -94,6 +97,8 @@ def plan(  # noqa: PLR0913  (the options of the command line)
     recorded = with_trace(asked, folder) if asked.traffic.trace is not None else None
     asked = with_headroom(recorded.slo if recorded else asked)
     known = catalog if isinstance(catalog, Catalog) else load_catalog(catalog, prices=prices)
+    if calibration is not None:
+        known = replace(known, calibration=read_calibration(calibration))
     day = known.newest_seen if as_of is None else checked_day(as_of)
     chosen_space = _space(space)
     model = with_weights_on_disk(find_model(asked.model, folder), known.precisions)
@@ -105,6 +110,7 @@ def plan(  # noqa: PLR0913  (the options of the command line)
     inputs = Inputs(
         slo=asked.model_dump(mode="json", by_alias=True),
         catalog_digest=known.digest,
+        calibration=known.calibration,
         space=chosen_space.model_dump(mode="json"),
         seed=seed,
         as_of=day,

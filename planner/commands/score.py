@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +12,7 @@ from planner.candidates.score import COLUMNS, Scored, score_points
 from planner.catalog import load_catalog
 from planner.errors import Fault, InputError
 from planner.files import read_csv, read_yaml
+from planner.spec.calibration import read_calibration
 from planner.spec.point import Point, parse_point
 
 DIGITS = 6
@@ -27,12 +28,19 @@ class ScoreTable:
     rows: tuple[tuple[str, ...], ...]
 
 
-def score(file: Path, *, catalog: Path | None = None, prices: Sequence[Path] = ()) -> ScoreTable:
+def score(
+    file: Path,
+    *,
+    catalog: Path | None = None,
+    prices: Sequence[Path] = (),
+    calibration: Path | None = None,
+) -> ScoreTable:
     """Score deployments.
 
     Args:
         file: CSV of points (README, "plan score"), or a YAML file with one deployment or a list.
         catalog: Catalog folder; None = the one that comes with the program.
+        calibration: Factors of ``plan calibrate`` to apply.
         prices: Price files, checked like those of a plan.
 
     Returns:
@@ -42,7 +50,8 @@ def score(file: Path, *, catalog: Path | None = None, prices: Sequence[Path] = (
         InputError: The file or the catalog cannot be read. A row that cannot be scored is no
             error: it says why in its status.
     """
-    loaded = load_catalog(catalog, prices=prices)
+    factors = None if calibration is None else read_calibration(calibration)
+    loaded = replace(load_catalog(catalog, prices=prices), calibration=factors)
     cells = read_cells(file)
     points, faults = _points(cells)
     good = [point for point in points if point is not None]

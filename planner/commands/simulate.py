@@ -122,6 +122,7 @@ def simulate(
     if slo.traffic.offline is not None:
         raise InputError(str(source), ["is offline work; there are no arrivals to simulate"])
     known = catalog if isinstance(catalog, Catalog) else load_catalog(catalog)
+    known = replace(known, calibration=record.inputs.calibration)
     work = _Work(record, chosen, slo, known, folder)
     if trace is not None:
         return _replayed(work, read_trace(trace), requests, seeds)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from planner.candidates.hardware import hardware_class
@@ -60,6 +60,7 @@ def open_plan(plan: PlanRecord | Path, catalog: Path | Catalog | None = None) ->
     record = read_record(plan) if isinstance(plan, Path) else plan
     known = catalog if isinstance(catalog, Catalog) else load_catalog(catalog)
     _check_catalog(known, record)
+    known = replace(known, calibration=record.inputs.calibration)
     slo = asked_slo(record)
     model = find_model(slo.model, folder if (folder / slo.model).exists() else Path())
     architecture = with_weights_on_disk(model, known.precisions).architecture

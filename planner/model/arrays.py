@@ -230,6 +230,8 @@ class EngineFigures(Columns):
             step's tokens in flight.
         by_request: The engine prints its pool in tokens of its longest request.
         max_sequences: Engine's own default limit of running sequences.
+        step_factor: Own measurements: factor on reads, launches and host work; 1 = none.
+        prompt_factor: The same on arithmetic and on a prefill's overhead.
     """
 
     hbm: Floats
@@ -271,6 +273,8 @@ class EngineFigures(Columns):
     grouped: Floats
     by_request: Floats
     max_sequences: Floats
+    step_factor: Floats
+    prompt_factor: Floats
 
 
 @dataclass(frozen=True)

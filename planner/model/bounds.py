@@ -33,7 +33,7 @@ PERFECT = Parameters(
     waves=np.inf,
 )
 """Every efficiency 1, every overhead 0."""
-SHARES = ("hbm", "kv_read", "gemm", "link_share", "link_bulk")
+SHARES = ("hbm", "kv_read", "gemm", "link_share", "link_bulk", "step_factor", "prompt_factor")
 COSTS = (
     "link_latency",
     "launch",

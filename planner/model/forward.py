@@ -196,7 +196,8 @@ def prefill(
     chunks = np.maximum(np.ceil(tokens / budget), 1.0)
     fixed = one.total - one.proportional + t.eager
     # Stages work on successive chunks at the same time; only the first chunk passes them in turn.
-    through = (1.0 + (chunks - 1.0) / t.stages) / chunks
-    alone = (one.proportional + chunks * fixed) * through
+    first = np.minimum(budget / tokens, 1.0)
+    alone = one.proportional * (first + (1.0 - first) / t.stages)
+    alone = alone + fixed * (1.0 + (chunks - 1.0) / t.stages)
     stall = (one.proportional + p.unshared_prefill * chunks * fixed) / t.stages
     return Prefill(alone, stall)

@@ -118,7 +118,32 @@ def terms(c: Candidates, p: Parameters) -> Terms:
     parts |= _collectives(c)
     parts |= _overheads(c, p)
     parts |= _speculation(c, parts["head_read"])
-    return Terms(**parts)
+    return Terms(**_calibrated(c, parts))
+
+
+WEIGHT_READS = ("attention_read", "dense_read", "head_read", "expert_read", "draft_head")
+CACHE_READS = ("full_read", "window_read", "index_read", "state_read")
+STEP_COSTS = ("collective", "collective_token", "hop", "hop_token", "launch", "sequence")
+GEMMS = ("attention_work", "dense_work", "expert_work")
+PROMPT_COSTS = ("full_prefill", "window_prefill", "state_prefill", "collective_bulk", "eager")
+
+
+def _calibrated(c: Candidates, parts: dict[str, Floats]) -> dict[str, Floats]:
+    """Apply the factors of own measurements: reads and launches decide TPOT, arithmetic TTFT.
+
+    No part becomes faster than at the data-sheet rate.
+    """
+    e = c.engine
+    if (e.step_factor == 1.0).all() and (e.prompt_factor == 1.0).all():
+        return parts
+    scales = (
+        (WEIGHT_READS, np.maximum(e.step_factor, e.hbm)),
+        (CACHE_READS, np.maximum(e.step_factor, e.hbm * e.kv_read)),
+        (STEP_COSTS, e.step_factor),
+        (GEMMS, np.maximum(e.prompt_factor, e.gemm)),
+        (PROMPT_COSTS, np.maximum(e.prompt_factor, 1.0)),
+    )
+    return parts | {name: parts[name] * scale for names, scale in scales for name in names}
 
 
 def _weights(c: Candidates, p: Parameters) -> dict[str, Floats]:

@@ -82,6 +82,7 @@ def setting(
     methods, drafts, asked = _drafts(slo, catalog, space, architecture)
     problem = Problem(
         tables=Tables(
+            calibration=catalog.calibration,
             efficiency=catalog.efficiency,
             architectures=(architecture,),
             hardware=tuple(made for made, _ in classes),

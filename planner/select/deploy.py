@@ -62,6 +62,7 @@ class Scene:
         kvs, kv = _interned(column("kv"))
         methods, method = _interned([OFF, *column("speculation")])
         tables = Tables(
+            calibration=catalog.calibration,
             efficiency=catalog.efficiency,
             architectures=(self.architecture,),
             hardware=tuple(hardware_of(catalog, a.hardware) for a in self.archives),

@@ -11,6 +11,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from planner.spec.base import Count, Name, NonNegative, Positive, Share, Spec
+from planner.spec.calibration import Calibration
 from planner.spec.efficiency import Evidence
 from planner.spec.offer import Flag, Offer, Term
 from planner.spec.trace import TraceSummary
@@ -41,7 +42,7 @@ class Inputs(Spec):
         slo: The whole of slo.yaml, by its own keys, defaults filled in.
         catalog_digest: SHA-256 over the catalog's files and price files.
         space: The whole search space, by its own keys.
-        calibration: Digest of the calibration file; empty = none.
+        calibration: The calibration file that was applied; None = none.
         seed: Seed of the search.
         as_of: Date that prices are judged by, YYYY-MM-DD.
         trace: The trace whose figures stand in `slo`; None = slo.yaml named none.
@@ -50,7 +51,7 @@ class Inputs(Spec):
     slo: dict[str, Any]
     catalog_digest: Name
     space: dict[str, Any]
-    calibration: str = ""
+    calibration: Calibration | None = None
     seed: int
     as_of: Name
     trace: TraceSummary | None = None

@@ -84,6 +84,8 @@ def server(
         mixed=1,
         cohort=1,
         bunching=1,
+        step_factor=1,
+        prompt_factor=1,
         block=1,
         memory_share=1,
         max_sequences=1e6,

@@ -278,6 +278,8 @@ VLLM = {
     "prefill_layer": 1e-4,
     "cohort": 2,
     "bunching": 1,
+    "step_factor": 1,
+    "prompt_factor": 1,
     "mixed": 1,
     "block": 16,
     "memory_share": 0.9,
