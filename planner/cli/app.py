@@ -22,6 +22,7 @@ from planner.cli.options import (
     Verbose,
 )
 from planner.cli.output import Stages, progress, put, save, say, terminal_width, use_color
+from planner.cli.portfolio import portfolio_command
 from planner.cli.prices import prices_app
 from planner.cli.results import calibrate_command, export_command, verify_command
 from planner.cli.stored import (
@@ -229,6 +230,7 @@ app.command("report", epilog=epilog("report"))(report_command)
 app.command("simulate", epilog=epilog("simulate"))(simulate_command)
 app.command("reprice", epilog=epilog("reprice"))(reprice_command)
 app.command("diff", epilog=epilog("diff"))(diff_command)
+app.command("portfolio")(portfolio_command)
 app.command("calibrate", epilog=epilog("calibrate"))(calibrate_command)
 app.command("verify", epilog=epilog("verify"))(verify_command)
 app.command("export", epilog=epilog("export"))(export_command)

@@ -1,0 +1,40 @@
+import re
+import subprocess
+
+import pytest
+
+from planner.cli.app import app
+from tests.readme import BEGIN, README, ROOT, with_output
+
+TEXT = README.read_text()
+
+
+def test_the_shown_output_is_what_the_program_prints():
+    assert with_output(TEXT) == TEXT
+
+
+def test_the_test_command_is_marked_for_ci():
+    found = re.search(r"<!-- tests -->\n```sh\n(.*?)\n```", TEXT, re.S)
+    assert found is not None
+    assert "pytest" in found.group(1)
+    assert "<!-- tests -->" in (ROOT / ".ci" / "run").read_text()
+
+
+def test_every_command_is_in_the_table():
+    names = [command.name for command in app.registered_commands]
+    names += [group.name for group in app.registered_groups]
+    missing = [name for name in names if f"| `plan {name}" not in TEXT]
+    assert missing == []
+
+
+@pytest.mark.parametrize("path", re.findall(r"`((?:planner|hardware_catalog|examples)/[^`]*)`", TEXT))
+def test_every_path_that_is_named_exists(path):
+    assert (ROOT / path).exists()
+
+
+def test_the_ci_script_is_valid_shell():
+    subprocess.run(["bash", "-n", str(ROOT / ".ci" / "run")], check=True)
+
+
+def test_there_is_one_output_block():
+    assert TEXT.count(BEGIN) == 1
