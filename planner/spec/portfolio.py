@@ -33,6 +33,18 @@ class Quota(Spec):
         """What it counts; two quotas of the same names contradict each other."""
         return (self.accelerator, self.provider, self.region, self.instance_type, self.term)
 
+    @model_validator(mode="after")
+    def _counts_something(self) -> Self:
+        if not any(self.names):
+            message = "counts every GPU; write max_gpus instead, or name an accelerator"
+            raise KeyFaultsError(("gpus", message))
+        return self
+
+    def counts(self, *have: str) -> bool:
+        """Return whether it counts GPUs with these names, in the order of `names`."""
+        pairs = zip(self.names, have, strict=True)
+        return all(not want or want.casefold() == name.casefold() for want, name in pairs)
+
 
 class Limits(Spec):
     """What all plans of a portfolio share (``--quota FILE``); nothing given = no limit.
@@ -48,19 +60,10 @@ class Limits(Spec):
     quotas: tuple[Quota, ...] = ()
 
     @model_validator(mode="after")
-    def _quotas_count_something(self) -> Self:
-        seen: set[tuple[str, ...]] = set()
-        faults: list[tuple[str, str]] = []
-        for number, quota in enumerate(self.quotas):
-            folded = tuple(name.casefold() for name in quota.names)
-            if not any(folded):
-                message = "counts every GPU; write max_gpus instead, or name an accelerator"
-                faults.append((f"quotas.{number}", message))
-            elif folded in seen:
-                faults.append((f"quotas.{number}", "the same is limited twice; keep one"))
-            seen.add(folded)
-        if faults:
-            raise KeyFaultsError(*faults)
+    def _no_kind_twice(self) -> Self:
+        named = [tuple(name.casefold() for name in quota.names) for quota in self.quotas]
+        if len(set(named)) < len(named):
+            raise KeyFaultsError(("quotas", "the same GPUs are limited twice; keep one"))
         return self
 
 
@@ -84,7 +87,9 @@ class Choice(Spec):
     Attributes:
         parts: The deployments; their shares add up to 1.
         gpus: GPUs bought.
-        usd_per_hour: What they cost together [USD/h].
+        usd_per_hour: What they cost together while they run [USD/h].
+        mean_usd_per_hour: The same over the time that is asked for: offline, a run that takes
+            half of its deadline costs half [USD/h]. This is what a portfolio saves on.
         usd_per_mtok_output: Per million output tokens at the mean rate.
         ttft_p95_ms, tpot_p95_ms: Of the slower part: that of all requests is no higher; None
             offline.
@@ -95,6 +100,7 @@ class Choice(Spec):
     parts: Annotated[tuple[Part, ...], Field(min_length=1, max_length=2)]
     gpus: Whole
     usd_per_hour: Positive
+    mean_usd_per_hour: Positive
     usd_per_mtok_output: Positive
     ttft_p95_ms: Positive | None
     tpot_p95_ms: Positive | None
@@ -138,7 +144,8 @@ class Planned(Spec):
         name, model, load, options, proven, fleets: As in Outline.
         file: Its plan.json, from the folder of the portfolio; empty = not kept.
         chosen: How it is served; None = it is not.
-        alone_usd_per_hour: What it would cost if it shared nothing; None = it has no option.
+        alone_usd_per_hour: What it would cost if it shared nothing [USD/h]; None = nothing meets
+            its targets.
         why: Why it is not served; empty = it is.
         would_do: What would serve it, as a person would do it.
     """
@@ -173,9 +180,10 @@ class PortfolioRecord(Spec):
         limits: Shared limits.
         plans: In the order of the files.
         served: Plans that are served.
-        usd_per_hour: What all chosen deployments cost [USD/h].
+        usd_per_hour: What all chosen deployments cost while they run [USD/h].
+        mean_usd_per_hour: The same over the time that is asked for; what is minimised.
+        bound_mean_usd_per_hour: What no choice that serves as many plans can cost less than.
         gpus: GPUs of all chosen deployments.
-        bound_usd_per_hour: What no choice that serves as many plans can cost less than.
         exact: Whether it is proven that no choice serves more plans, nor as many for less.
         uses: Every shared limit.
         assumptions: What the portfolio takes for granted, in sentences.
@@ -191,8 +199,9 @@ class PortfolioRecord(Spec):
     plans: tuple[Planned, ...]
     served: Whole
     usd_per_hour: NonNegative
+    mean_usd_per_hour: NonNegative
+    bound_mean_usd_per_hour: NonNegative
     gpus: Whole
-    bound_usd_per_hour: NonNegative
     exact: bool
     uses: tuple[LimitUse, ...]
     assumptions: tuple[str, ...]

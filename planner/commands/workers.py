@@ -1,0 +1,112 @@
+"""Tasks on this process, a pool of processes, or a Dask cluster; what a dead worker had is redone.
+
+Every task's result is handed over exactly once, as soon as it is there, in any order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ProcessPoolExecutor, as_completed
+from concurrent.futures.process import BrokenProcessPool
+from importlib import import_module
+from multiprocessing import get_context
+from typing import Any, TypeVar
+
+from planner.errors import InputError, PlannerError
+
+Task = TypeVar("Task")
+Result = TypeVar("Result")
+
+ROUNDS = 3
+"""Pools in a row that may die without finishing anything."""
+RETRIES = 3
+"""Times that Dask runs a task again."""
+PATIENCE = "10s"
+"""How long a scheduler may take to answer."""
+
+
+def results(
+    work: Callable[[Task], Result], tasks: Sequence[Task], *, jobs: int = 1, cluster: str = ""
+) -> Iterator[tuple[int, Result]]:
+    """Yield the number and result of every task as it is finished.
+
+    Args:
+        work: What is done with a task; importable, so that other processes find it.
+        tasks: What there is to do.
+        jobs: Processes on this machine; 1 = this one.
+        cluster: Address of a Dask scheduler instead, as ``tcp://host:8786``.
+
+    Raises:
+        InputError: The cluster cannot be used.
+        PlannerError: Workers keep dying.
+    """
+    if cluster:
+        yield from _on_cluster(work, tasks, cluster)
+    elif jobs == 1 or len(tasks) <= 1:
+        yield from ((number, work(task)) for number, task in enumerate(tasks))
+    else:
+        yield from _in_pool(work, tasks, jobs)
+
+
+def _in_pool(
+    work: Callable[[Task], Result], tasks: Sequence[Task], jobs: int
+) -> Iterator[tuple[int, Result]]:
+    left = dict(enumerate(tasks))
+    fruitless = 0
+    while left:
+        before = len(left)
+        for number, result in _one_pool(work, left, jobs):
+            del left[number]
+            yield number, result
+        fruitless = fruitless + 1 if len(left) == before else 0
+        if fruitless == ROUNDS:
+            message = "worker processes keep dying, perhaps for want of memory; lower --jobs"
+            raise PlannerError(message)
+
+
+def _one_pool(
+    work: Callable[[Task], Result], left: Mapping[int, Task], jobs: int
+) -> Iterator[tuple[int, Result]]:
+    """Yield what one pool finishes; one dead worker ends the whole pool."""
+    # A fresh interpreter each: forking a process that has threads may deadlock.
+    pool = ProcessPoolExecutor(min(jobs, len(left)), mp_context=get_context("spawn"))
+    try:
+        futures: dict[Future[Result], int] = {
+            pool.submit(work, task): number for number, task in left.items()
+        }
+        for future in as_completed(futures):
+            try:
+                result = future.result()
+            except BrokenProcessPool:
+                continue
+            yield futures.pop(future), result
+    except BrokenProcessPool:
+        return
+    finally:
+        pool.shutdown(wait=True, cancel_futures=True)
+
+
+def _on_cluster(
+    work: Callable[[Task], Result], tasks: Sequence[Task], address: str
+) -> Iterator[tuple[int, Result]]:
+    with _client(address) as client:
+        futures = {
+            client.submit(work, task, pure=False, retries=RETRIES): number
+            for number, task in enumerate(tasks)
+        }
+        for future in import_module("distributed").as_completed(list(futures)):
+            result: Result = future.result()
+            yield futures.pop(future), result
+
+
+def _client(address: str) -> Any:
+    try:
+        distributed: Any = import_module("distributed")
+    except ImportError:
+        message = "needs Dask; install it with: pip install 'slo-planner[cluster]'"
+        raise InputError("--cluster", [message]) from None
+    try:
+        return distributed.Client(address, timeout=PATIENCE, set_as_default=False)
+    except (OSError, ValueError) as error:
+        message = f"no scheduler answers at '{address}'; start one with `dask scheduler`"
+        raise InputError("--cluster", [message]) from error
