@@ -142,7 +142,10 @@ def _laid_over(rows: Mapping[Key, _Row], path: Path) -> dict[Key, _Row]:
     as_of = newest_seen(row.values["seen"] for row in rows.values())
     made: dict[Key, _Row] = {}
     faults: list[Fault] = []
-    for key, row in _keyed(path).items():
+    stated = _keyed(path)
+    if not stated:
+        faults.append(Fault("", "", "no prices; add one a line below the header"))
+    for key, row in stated.items():
         under = rows.get(key)
         said = PRICES if under is None else (*PRICES, DISCOUNT)
         if not any(name in row.values for name in said):

@@ -185,3 +185,10 @@ def test_a_price_file_laid_over_loaded_offers_gives_what_loading_both_gives(cata
     after = laid_over(catalog, catalog.offers, [path])
     assert (after.offers, after.newest_seen) == (both.offers, both.newest_seen)
     assert laid_over(catalog, catalog.offers, []).offers == catalog.offers
+
+
+@pytest.mark.parametrize("text", ["provider,region,term\n", '{"prices": []}\n', "lorem ipsum\n"])
+def test_a_price_file_without_a_single_price_is_refused(tmp_path, text):
+    path = tmp_path / "prices.csv"
+    path.write_text(text)
+    assert "no prices; add one a line below the header" in refused(path)
