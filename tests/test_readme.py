@@ -27,7 +27,9 @@ def test_every_command_is_in_the_table():
     assert missing == []
 
 
-@pytest.mark.parametrize("path", re.findall(r"`((?:planner|hardware_catalog|examples)/[^`]*)`", TEXT))
+@pytest.mark.parametrize(
+    "path", re.findall(r"`((?:planner|hardware_catalog|examples)/[^`]*)`", TEXT)
+)
 def test_every_path_that_is_named_exists(path):
     assert (ROOT / path).exists()
 

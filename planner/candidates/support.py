@@ -87,19 +87,28 @@ def layout_fault(
     """Why the parallel degrees cannot run; empty = they can."""
     heads = query_heads(architecture)
     layers = sum(group.count for group in architecture.layers)
-    if heads % layout.tp:
-        return f"tp {layout.tp} does not divide {heads} attention heads"
-    if layout.pp > layers:
-        return f"pp {layout.pp} is more than the {layers} layers"
-    if layout.pp > 1 and not stack.generation.pipeline_parallel:
-        return f"{stack.generation.id} has no pipeline parallelism"
-    if layout.dp > 1 and not stack.generation.attention_data_parallel:
-        return f"{stack.generation.id} has no attention data parallelism"
-    if layout.ep not in (1, layout.tp * layout.dp):
-        return f"ep {layout.ep} must be 1 or tp * dp = {layout.tp * layout.dp}"
-    if layout.tp > hardware.node_gpus and hardware.internode_gb_per_s <= 0:
-        return f"tp {layout.tp} spans servers whose network is not known"
-    return ""
+    generation = stack.generation
+    rules = (
+        (heads % layout.tp > 0, f"tp {layout.tp} does not divide {heads} attention heads"),
+        (layout.pp > layers, f"pp {layout.pp} is more than the {layers} layers"),
+        (
+            layout.pp > 1 and not generation.pipeline_parallel,
+            f"{generation.id} has no pipeline parallelism",
+        ),
+        (
+            layout.dp > 1 and not generation.attention_data_parallel,
+            f"{generation.id} has no attention data parallelism",
+        ),
+        (
+            layout.ep not in (1, layout.tp * layout.dp),
+            f"ep {layout.ep} must be 1 or tp * dp = {layout.tp * layout.dp}",
+        ),
+        (
+            layout.tp > hardware.node_gpus and hardware.internode_gb_per_s <= 0,
+            f"tp {layout.tp} spans servers whose network is not known",
+        ),
+    )
+    return next((reason for broken, reason in rules if broken), "")
 
 
 def together_fault(stack: Stack, layout: Layout, method: SpeculationMethod | None) -> str:

@@ -206,7 +206,7 @@ class Architecture(Spec):
     name: Name
     aliases: tuple[Name, ...] = ()
     native_format: Name = "bf16"
-    checkpoints: dict[Name, Checkpoint] = {}
+    checkpoints: dict[Name, Checkpoint] = Field(default_factory=dict)
     hidden_size: Count
     vocab_size: Count
     tied_embeddings: bool

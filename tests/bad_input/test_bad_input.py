@@ -2,8 +2,6 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from tests.bad_input.cases import GOOD, OTHER_FILES, VALUES, WHOLE_FILE, Case
-from tests.bad_input.cli_cases import CLI_CASES
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -11,6 +9,8 @@ from planner.errors import InputError
 from planner.files import Document, parse_yaml, read_csv, read_json, read_yaml
 from planner.spec.load import load
 from planner.spec.slo import Slo
+from tests.bad_input.cases import GOOD, OTHER_FILES, VALUES, WHOLE_FILE, Case
+from tests.bad_input.cli_cases import CLI_CASES
 
 READERS: dict[str, Callable[[Path], object]] = {
     "slo": lambda path: load(read_yaml(path), Slo),
