@@ -92,12 +92,6 @@ def mean_lengths(slo: Slo) -> tuple[float, float]:
     )
 
 
-def lengths_of(slo: Slo) -> tuple[Lengths, Lengths]:
-    """Return the lengths of prompt and output of the only kind of request."""
-    (only,) = kinds(slo)
-    return only.prompt, only.output
-
-
 def both_quantile(prompt: Lengths, output: Lengths, share: float) -> float:
     """Return the quantile of prompt + output [tokens], drawn independently."""
     return float(np.quantile(_sums(prompt, output), share))

@@ -5,10 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 
 from planner.errors import InputError
-from planner.files import write_text
 from planner.measured.values import TIES, Place
 from planner.spec.efficiency import ErrorEntry
 
@@ -89,8 +87,3 @@ def _block(key: str, entries: Iterable[ErrorEntry]) -> str:
         for e in entries
     ]
     return "\n".join([f"{key}:", *lines, ""]) if lines else f"{key}: []\n"
-
-
-def rewrite(path: Path, text: str) -> None:
-    """Write the file whole or not at all."""
-    write_text(path, text)

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Protocol
 
 
 @dataclass(frozen=True)
@@ -41,13 +40,6 @@ class LayerFigures:
     indexer: float = 0.0
     state_elements: float = 0.0
     special: float = 0.0
-
-
-class AttentionLayer(Protocol):
-    """A row of ``KINDS``."""
-
-    def figures(self, hidden: float) -> LayerFigures:
-        """Return the layer's figures for a hidden size of `hidden`."""
 
 
 @dataclass(frozen=True)

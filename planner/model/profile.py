@@ -8,8 +8,6 @@ import numpy as np
 
 from planner.model.arrays import Floats
 
-HOURS = 24
-
 
 def hourly_rates(profile: Sequence[float], peak: float) -> Floats:
     """Rates of the hours of a day.

@@ -12,7 +12,6 @@ from planner.report.xlsx_options import COLUMNS, INDEX, Places
 from planner.spec.record import Option, PlanRecord
 
 LABEL, FIRST = 0, 1
-LIVE = "follows Prices"
 
 
 def _seen(option: Option) -> str:

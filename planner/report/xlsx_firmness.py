@@ -11,9 +11,9 @@ from planner.report.xlsx_book import Book, Formula, Value, cell
 from planner.report.xlsx_options import PER_MTOK, Places
 from planner.select.firmness import Effect, Firmness, PickFirmness
 from planner.spec.record import Option
+from planner.units import HOURS_PER_MONTH
 
 SHEET = "Sensitivity"
-PER_MONTH = 730
 
 
 def firmness_sheet(book: Book, pack: Pack, places: Places) -> None:
@@ -126,7 +126,7 @@ def _break_even(book: Book, row: int, options: Sequence[Option], places: Places)
         book.put(SHEET, (row + 2, column), _if(api, f"{at['hour']}/({api}*{PER_MTOK})"), "one")
         book.put(SHEET, (row + 3, column), _if(api, f"{tokens}/{at['capacity']}"), "share")
         book.put(SHEET, (row + 4, column), None, "usd", "input")
-        hours = f"{PER_MONTH}*{committed}/{at['price']}"
+        hours = f"{HOURS_PER_MONTH:.0f}*{committed}/{at['price']}"
         book.put(SHEET, (row + 5, column), _if(committed, hours), "one")
     return row + 7
 

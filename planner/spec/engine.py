@@ -22,7 +22,6 @@ class Generation(Spec):
         first_version: First version of it, as a tuple of numbers for look-up.
         current: Whether a plan may use it.
         scheduler: ``mixed`` batches prompts with decodes; ``prefill-first`` runs prompts alone.
-        admission: whole-prompt or first-chunk.
         kv_reservation: ``full-length`` (prompt + all output) or ``on-demand``.
         block_tokens: KV block size [tokens].
         memory: Memory rules by version, the oldest first.
@@ -39,7 +38,6 @@ class Generation(Spec):
     first_version: tuple[int, ...]
     current: bool
     scheduler: Literal["mixed", "prefill-first"]
-    admission: Literal["whole-prompt", "first-chunk"] = "whole-prompt"
     kv_reservation: Literal["full-length", "on-demand"]
     block_tokens: Count
     memory: Annotated[tuple[MemoryRule, ...], Field(min_length=1)]
