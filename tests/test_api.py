@@ -70,8 +70,8 @@ def test_the_directory_lists_the_public_names():
 def test_importing_the_package_loads_nothing_heavy_and_takes_under_20_ms():
     # The best of three: what is measured is the import, not the machine's other work.
     program = (
-        "import sys, time; begun = time.perf_counter(); import planner;"
-        "print(time.perf_counter() - begun, *sys.modules)"
+        "import sys, time; begun = time.process_time(); import planner;"
+        "print(time.process_time() - begun, *sys.modules)"
     )
     runs = [
         subprocess.run(

@@ -171,10 +171,10 @@ def test_a_billion_laughs_costs_neither_time_nor_memory():
     rows = [f"a0: &a0 [{', '.join(['lol'] * 10)}]"]
     rows += [f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]" for n in range(1, 30)]
     tracemalloc.start()
-    began = time.perf_counter()
+    began = time.process_time()
     with pytest.raises(InputError, match="more than 400000 values"):
         parse_yaml("\n".join(rows), "bomb.yaml")
-    took = time.perf_counter() - began
+    took = time.process_time() - began
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert took < 0.5
@@ -190,10 +190,10 @@ def test_a_catalog_of_forty_files_loads_well_within_its_budget():
     entry = "".join(
         f"key_{n}: {{value: {n}.5, source: 'a sheet', tags: [a, b]}}\n" for n in range(40)
     )
-    began = time.perf_counter()
+    began = time.process_time()
     for _ in range(40):
         parse_yaml(entry, "entry.yaml")
-    assert time.perf_counter() - began < 0.5
+    assert time.process_time() - began < 0.5
 
 
 def test_csv_rows_are_read_by_name_and_know_where_they_begin(tmp_path):

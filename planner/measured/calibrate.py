@@ -127,7 +127,7 @@ def fit(ratios: Sequence[float], metric: str) -> Factor | None:
         doi:10.1080/01621459.1983.10477920.
 
     >>> fit([1.2, 1.2, 1.2], "tpot").value
-    1.1645
+    1.1596
     """
     if len(ratios) < FEWEST:
         return None

@@ -219,12 +219,12 @@ def test_an_unknown_layer_type_is_named():
 
 
 def test_too_many_layers_are_refused_at_once():
-    start = time.perf_counter()
+    start = time.process_time()
     assert (
         "1000000000 layers are more than"
         in faults(LLAMA_8B | {"num_hidden_layers": 10**9})["num_hidden_layers"]
     )
-    assert time.perf_counter() - start < 1
+    assert time.process_time() - start < 1
 
 
 @pytest.mark.parametrize(
@@ -289,9 +289,9 @@ def test_a_config_of_three_megabytes_reads_fast(tmp_path):
     path = tmp_path / "config.json"
     path.write_text(json.dumps(config))
     assert path.stat().st_size > 2_000_000
-    start = time.perf_counter()
+    start = time.process_time()
     assert read_architecture(path).native_format == "nvfp4"
-    assert time.perf_counter() - start < 2
+    assert time.process_time() - start < 2
 
 
 def test_a_path_or_a_name_gives_an_architecture(tmp_path, monkeypatch):
