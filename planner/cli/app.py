@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime
 from collections.abc import Collection
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -63,6 +63,11 @@ Storage = Annotated[
         "as sqlite:///study.db or postgresql://user@host/base."
     ),
 ]
+ScoreBy = Annotated[
+    Literal["formula", "simulate"],
+    typer.Option(help="simulate: search again around the front, scored by simulation."),
+]
+Jobs = Annotated[int, typer.Option(min=1, help="Processes that simulate, for --score simulate.")]
 TimeLimit = Annotated[float | None, typer.Option(min=0.1, help="Stop after so many seconds.")]
 
 
@@ -98,6 +103,8 @@ def plan_command(
     time_limit: TimeLimit = None,
     as_of: AsOf = None,
     storage: Storage = None,
+    score: ScoreBy = "formula",
+    jobs: Jobs = 1,
     quiet: Quiet = False,
     verbose: Verbose = False,
     version: Annotated[
@@ -138,6 +145,8 @@ def plan_command(
             verify=not no_verify,
             as_of=as_of,
             storage=storage,
+            score=score,
+            jobs=jobs,
             progress=show,
         )
     stages.enter("writing")

@@ -18,6 +18,11 @@ PIPE_WIDTH = 120
 CLEAR = "\r\033[K"
 """Takes back the line that the cursor is in."""
 
+BAR = 20
+"""Signs of a progress bar."""
+FIRST_ESTIMATE_S = 1.0
+"""A stage runs so long before the time left is told."""
+
 Progress = Callable[[str, float], None]
 """(what is being done, share done 0-1)."""
 
@@ -80,6 +85,34 @@ class Stages:
             say(f"{clear}{(time.perf_counter() - since) / MILLI:8.0f} ms  {stage}")
 
 
+class Remaining:
+    """Says how long the rest of a stage takes, from how long its share done took."""
+
+    def __init__(self) -> None:
+        self._stage = ""
+        self._begun = self._share = 0.0
+
+    def left(self, stage: str, share: float, now: float) -> str:
+        """Return the time left as text; empty where it is too early to say.
+
+        Args:
+            stage: What is being done; another one begins anew.
+            share: Share of it that is done, 0 to 1.
+            now: Clock [s].
+        """
+        if stage != self._stage or share < self._share:
+            self._stage, self._begun, self._share = stage, now, share
+        done, spent = share - self._share, now - self._begun
+        if spent < FIRST_ESTIMATE_S or done <= 0:
+            return ""
+        return f", {_duration(spent / done * (1.0 - share))} left"
+
+
+def _duration(seconds: float) -> str:
+    minutes, rest = divmod(round(seconds), 60)
+    return f"{minutes} min {rest} s" if minutes else f"{rest} s"
+
+
 @contextmanager
 def progress(*, quiet: bool = False, stages: Stages | None = None) -> Iterator[Progress | None]:
     """Show progress on stderr where that is a terminal, and time its stages; None for neither."""
@@ -89,11 +122,15 @@ def progress(*, quiet: bool = False, stages: Stages | None = None) -> Iterator[P
         yield None
         return
 
+    clock = Remaining()
+
     def show(what: str, share: float) -> None:
         if timed is not None:
             timed.enter(what)
         if shown:
-            sys.stderr.write(f"{CLEAR}{what} {share * 100:3.0f} %")
+            left = clock.left(what, share, time.perf_counter())
+            bar = "#" * round(share * BAR) + "." * (BAR - round(share * BAR))
+            sys.stderr.write(f"{CLEAR}{what} [{bar}] {share * 100:3.0f} %{left}")
             sys.stderr.flush()
 
     try:

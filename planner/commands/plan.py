@@ -11,6 +11,7 @@ import datetime
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 
@@ -21,6 +22,8 @@ from planner.candidates.quality import QualityCase
 from planner.candidates.trace_load import TraceLoad, with_trace
 from planner.candidates.weights_on_disk import with_weights_on_disk
 from planner.catalog import Catalog, data_root, load_catalog
+from planner.commands.simulate_scored import TRIALS as SIMULATIONS
+from planner.commands.simulate_scored import Effort, simulated_archive
 from planner.cost import Quotes, allowed_offers, quote
 from planner.errors import Fault, InputError, suggestion
 from planner.files import read_yaml
@@ -30,7 +33,7 @@ from planner.search.setup import Setting, quality_case, reach_of, setting, with_
 from planner.search.storage import Address
 from planner.search.stored_study import Identity, Store
 from planner.select.answers import answers
-from planner.select.checks import verified
+from planner.select.checks import confirmed, verified
 from planner.select.deploy import Scene
 from planner.select.front import Front, front
 from planner.select.options import Shop
@@ -46,6 +49,7 @@ from planner.spec.space import SearchSpace
 from planner.spec.verification import Verification
 
 Progress = Callable[[str, float], None]
+Scored = Literal["formula", "simulate"]
 
 SLACK = 1.5
 """Deployments up to so many times the latency targets are kept, for targets that move a little."""
@@ -69,6 +73,8 @@ def plan(  # noqa: PLR0913  (the options of the command line)
     verify: bool = True,
     as_of: str | None = None,
     storage: str | None = None,
+    score: Scored = "formula",
+    jobs: int = 1,
     progress: Progress | None = None,
 ) -> PlanRecord:
     """Return the Pareto-optimal deployments for an SLO, by cost per million tokens.
@@ -87,6 +93,9 @@ def plan(  # noqa: PLR0913  (the options of the command line)
         as_of: YYYY-MM-DD that prices are judged by; None = the newest price's date.
         storage: Optuna URL, or path of a journal file, that keeps the search's study: a run that
             was cut short is taken up by the next one with the same inputs. None = in memory.
+        score: ``simulate`` = search again around the front, scored by simulation: `trials` is
+            then the number of its deployments. It promises no repeat of bytes.
+        jobs: Processes that simulate.
         progress: Called with a phrase and the share done.
 
     Raises:
@@ -118,7 +127,7 @@ def plan(  # noqa: PLR0913  (the options of the command line)
     )
     store = Store(Address(storage), _identity(inputs)) if storage else None
     settings = Settings(seed, trials, time_limit, prove, store)
-    result = work.answer(settings)
+    result = work.simulated(settings, jobs) if score == "simulate" else work.answer(settings)
     if verify and asked.traffic.offline is None:
         result = work.checked(result, seed)
     return _record(work, result, inputs)
@@ -146,6 +155,7 @@ class _Result:
     archive: tuple[ClassArchive, ...]
     front: Front
     checks: tuple[Verification, ...] = ()
+    simulated: int = 0
 
 
 @dataclass(frozen=True)
@@ -174,14 +184,42 @@ class _Work:
         rows = answers(kept)
         return _Result(found, kept, front(rows, kept, self.quotes(), self.slo))
 
-    def checked(self, result: _Result, seed: int) -> _Result:
-        """Check the picks by simulation; the archive grows by the sizes that it chose."""
+    def simulated(self, settings: Settings, jobs: int) -> _Result:
+        """Search by formula, then around the front by simulation."""
+        if self.slo.traffic.offline is not None:
+            raise InputError("--score", ["simulate is for arrivals; offline work needs none"])
+        result = self.answer(replace(settings, trials=None))
+        desk = self.desk(result, settings.seed)
+        effort = Effort(
+            trials=settings.trials or SIMULATIONS,
+            seed=settings.seed,
+            jobs=jobs,
+            time_limit=settings.time_limit,
+            store=settings.store,
+        )
+        problem = with_reach(self.made.problem, reach_of(self.slo, SLACK))
+        made = replace(self.made, problem=problem)
+        show = self.progress or (lambda *_: None)
+        kept = simulated_archive(made, result.found, desk, self.guide(), effort, show)
+        chosen = front(answers(kept), kept, self.quotes(), self.slo)
+        count = sum(len(archive.simulated) for archive in kept)
+        return replace(result, archive=kept, front=chosen, simulated=count)
+
+    def desk(self, result: _Result, seed: int) -> Desk:
+        """Return what all simulations of the plan share."""
         scene = Scene(self.catalog, self.architecture, result.archive)
         limits = tuple(int(limit) for limit in self.made.problem.inner.batch_limits)
         trace = self.recorded.trace if self.recorded else None
-        desk = Desk(scene, self.quotes(), self.slo, limits, seed, trace)
+        return Desk(scene, self.quotes(), self.slo, limits, seed, trace)
+
+    def checked(self, result: _Result, seed: int) -> _Result:
+        """Check the picks by simulation; the archive grows by the sizes that it chose."""
+        desk = self.desk(result, seed)
         done = verified(desk, self.progress)
-        return replace(result, archive=done.archives, front=done.front, checks=done.checks)
+        known = {check.option for check in done.checks}
+        let_in = confirmed(desk, done.archives, done.front) if result.simulated else ()
+        checks = (*done.checks, *(check for check in let_in if check.option not in known))
+        return replace(result, archive=done.archives, front=done.front, checks=checks)
 
     def quotes(self) -> dict[str, Quotes]:
         """Return all prices by hardware class."""
@@ -228,6 +266,8 @@ def _record(work: _Work, result: _Result, inputs: Inputs) -> PlanRecord:
             scored=found.scored,
             trials=found.trials,
             proven=found.proven,
+            missed=found.missed,
+            simulated=result.simulated,
             hypervolume=chosen.hypervolume,
             stopped=found.stopped,
         ),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 from collections.abc import Mapping
 
+from planner.spec.money import Energy
 from planner.spec.record import Option, PlanRecord
 
 PICK_TITLES: Mapping[str, str] = {
@@ -118,6 +119,13 @@ def autoscaled(option: Option) -> str:
     return f"{money(scaled.usd_per_mtok_output)}, {span} replicas"
 
 
+def energy(value: Energy) -> str:
+    """Return mean draw, energy and, where asked for, carbon."""
+    carbon = value.g_co2e_per_mtok_output
+    told = f"{number(value.mean_kw)} kW, {number(value.kwh_per_mtok_output)} kWh per Mtok output"
+    return told if carbon is None else f"{told}, {number(carbon)} g CO2e"
+
+
 def quality(option: Option) -> str:
     """Return quality loss with its pessimistic end and grade."""
     q = option.quality
@@ -180,6 +188,10 @@ def found(record: PlanRecord) -> str:
     """Return how the front was found."""
     s = record.search
     exact = "proven exact" if s.proven else "not proven exact"
+    if s.missed:
+        exact += f"; the search had missed {s.missed:,} points, which the proof has added"
+    if s.simulated:
+        exact += f"; {s.simulated:,} deployments around the front hold by simulation"
     return (
         f"{len(record.options)} options on the front, from {s.shapes:,} shapes"
         f" ({s.candidates:,} candidates, {s.scored:,} scored, {s.trials:,} trials);"

@@ -8,9 +8,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
-from planner.model.arrays import Floats
+from planner.model.arrays import Floats, Indices
 from planner.search.archive import Archive, Entries
 from planner.search.inner import Rows, deployments, service
 from planner.search.problem import Problem
@@ -22,7 +21,6 @@ from planner.search.study import Judge, explore, plant
 
 Stopped = Literal["fixed point", "trials", "time limit", "interrupted"]
 Progress = Callable[[str, float], None]
-Mask = NDArray[np.bool_]
 
 TRIALS = 50
 """Trials of the default search: enough to fill the archive before the proof prunes with it."""
@@ -62,6 +60,8 @@ class Found:
             was asked for.
         trials: Trials run.
         proven: No deployment that was not scored can add anything.
+        missed: Points of the archive that the search had missed and a proof that was asked for
+            has added; None = none was asked for.
         stopped: Why the search ended.
     """
 
@@ -71,6 +71,7 @@ class Found:
     scored: int
     trials: int
     proven: bool
+    missed: int | None
     stopped: Stopped
 
 
@@ -86,6 +87,7 @@ class _Search:
         self.seen = np.zeros(len(self.table), dtype=bool)
         self.trials = 0
         self.proven = False
+        self.missed: int | None = None
         self.stopped: Stopped = "fixed point"
 
     def late(self) -> bool:
@@ -101,16 +103,20 @@ class _Search:
         cheap = offline or len(self.table) <= PROOF_SHAPES
         try:
             self.outer(guide)
-            if self.settings.prove or (cheap and self.settings.prove is None):
-                self.proven = self.decide(~self.seen, "proving the front")
-            else:
+            asked = self.settings.prove
+            if asked is not None or not cheap:
                 self.polish()
+            before = _vectors(self.archive.entries)
+            if asked or (cheap and asked is None):
+                self.proven = self.prove()
+            if asked:
+                self.missed = len(_vectors(self.archive.entries) - before)
         except KeyboardInterrupt:
             self.stopped = "interrupted"
 
     def enumerate(self) -> None:
         """Score everything, without bounds: the referee."""
-        rows = self.rows(np.ones(len(self.table), dtype=bool))
+        rows = self.rows(np.arange(len(self.table)))
         self.archive.scored += len(rows)
         self.archive.add(rows, service(self.problem, self.table, rows))
         self.proven = True
@@ -137,27 +143,45 @@ class _Search:
         """Try every corner of the space, then sweep around the archive until that adds nothing."""
         fresh = corner_shapes(self.problem, self.table)
         while len(fresh) and not self.late():
-            marked = np.zeros(len(self.table), dtype=bool)
-            marked[fresh] = True
-            self.decide(marked & ~self.seen, "sweeping around the best")
+            self.decide(fresh, lambda share: self.progress("sweeping around the best", share))
             near = neighbours(self.problem, self.table, self.archive.shapes())
             fresh = near[~self.seen[near]]
 
-    def decide(self, shapes: Mask, phrase: str) -> bool:
-        """Score what may add something of the marked shapes; False = cut short."""
-        self.seen |= shapes
-        return screen(
-            self.archive, self.rows(shapes), self.late, lambda share: self.progress(phrase, share)
-        )
+    def prove(self) -> bool:
+        """Decide every shape that the search has not looked at; False = cut short.
 
-    def rows(self, shapes: Mask) -> Rows:
-        return deployments(self.problem, self.table, np.flatnonzero(shapes))
+        Part by part, because the optimistic values of all of them at once fill the memory.
+        """
+        left = np.flatnonzero(~self.seen)
+        count = max(-(-len(left) // PROOF_SHAPES), 1)
+        for number, part in enumerate(np.array_split(left, count)):
+
+            def done(share: float, number: int = number) -> None:
+                self.progress("proving the front", (number + share) / count)
+
+            if self.late() or not self.decide(part, done):
+                return False
+        return True
+
+    def decide(self, shapes: Indices, done: Callable[[float], None]) -> bool:
+        """Score what may add something of these shapes; False = cut short."""
+        fresh = shapes[~self.seen[shapes]]
+        self.seen[fresh] = True
+        return screen(self.archive, self.rows(fresh), self.late, done)
+
+    def rows(self, shapes: Indices) -> Rows:
+        return deployments(self.problem, self.table, shapes)
 
     def candidates(self) -> int:
         """Deployments that the space stands for: all combinations of the inner choices."""
         inner = self.problem.inner
         choices = len(inner.batch_limits) * len(inner.token_budgets) * len(inner.spread)
         return len(self.table) * choices
+
+
+def _vectors(entries: Entries) -> set[tuple[float, ...]]:
+    """Return the distinct objectives of an archive, with their hardware class."""
+    return set(map(tuple, np.column_stack([entries.hardware, entries.points]).tolist()))
 
 
 def search(
@@ -187,5 +211,6 @@ def search(
         scored=work.archive.scored,
         trials=work.trials,
         proven=work.proven,
+        missed=work.missed,
         stopped=work.stopped,
     )

@@ -148,12 +148,41 @@ def _checked(sized: Sized) -> tuple[tuple[ClassArchive, ...], Verification]:
     archives[sized.place] = archive
     after = replace(sized.scene, archives=tuple(archives))
     shown = best or now
+    identities = (
+        identity(sized.scene, sized.place, sized.row),
+        identity(after, sized.place, final),
+    )
+    return after.archives, _report(sized, shown, identities, holds=best > 0)
+
+
+def confirmed(
+    desk: Desk, archives: tuple[ClassArchive, ...], chosen: Front
+) -> tuple[Verification, ...]:
+    """Return the record of picks that an earlier simulation has let in, as they are."""
+    scene, found = replace(desk.scene, archives=archives), chosen.trusted.answers
+    named: dict[tuple[int, int], tuple[str, ...]] = {}
+    for name, position in picks(chosen).items():
+        row = chosen.rows[position]
+        key = int(found.place[row]), int(found.row[row])
+        if found.simulated[row]:
+            named[key] = (*named.get(key, ()), name)
+    checks = []
+    for (place, row), names in named.items():
+        sized = Sized(desk, scene, place, row, names)
+        own, now = identity(scene, place, row), sized.value("replicas")
+        holds = sized.try_(now)
+        checks.append(_report(sized, now, (own, own), holds=holds))
+    return tuple(checks)
+
+
+def _report(sized: Sized, shown: int, identities: tuple[str, str], *, holds: bool) -> Verification:
+    """Return what is recorded of a check: the size shown, and the ids before and after it."""
     observation = sized.observed[shown]
-    check = Verification(
+    return Verification(
         picks=sized.names,
-        checked=identity(sized.scene, sized.place, sized.row),
-        option=identity(after, sized.place, final),
-        holds=best > 0,
+        checked=identities[0],
+        option=identities[1],
+        holds=holds,
         trials=tuple(sized.trials),
         latencies=tuple(
             Compared(
@@ -170,7 +199,6 @@ def _checked(sized: Sized) -> tuple[tuple[ClassArchive, ...], Verification]:
         requests=observation.requests,
         replicas_simulated=observation.replicas,
     )
-    return after.archives, check
 
 
 def _simulated(row: int, observation: Observation) -> Simulated:

@@ -133,7 +133,7 @@ class Sized:
         margin = next(m for m in self.archive.margins if m.generation == generation)
         limits = {target.key: target for target in targets(self.desk.slo)}
         return tuple(
-            _wanted(key, limits.get(key), getattr(margin, MARGIN_OF[metric_of(key)]))
+            wanted_of(key, limits.get(key), getattr(margin, MARGIN_OF[metric_of(key)]))
             for key in dict.fromkeys((*STANDARD, *limits))
         )
 
@@ -207,7 +207,14 @@ class Sized:
         return observe(fleet, desk.requests, self.wanted, in_flight, Effort(probe=True))
 
 
-def _wanted(key: str, target: Target | None, margin: float) -> Wanted:
+def wanted_of(key: str, target: Target | None, margin: float) -> Wanted:
+    """Return a percentile that simulations are asked for.
+
+    Args:
+        key: As in slo.yaml.
+        target: The target of that key; None = it has no limit.
+        margin: Factor on the simulated value for the model's own error.
+    """
     metric, share, _ = key.rpartition(".")[-1].split("_")
     limit = np.inf if target is None else in_seconds(target.limit, margin)
     kind = EVERY if target is None else target.kind

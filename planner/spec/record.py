@@ -434,6 +434,9 @@ class SearchReport(Spec):
         trials: Trials of the Optuna study.
         proven: Every deployment not scored was shown, by its own bound, to be dominated or out
             of reach of the limits.
+        missed: Points of the archive that the search had missed and the proof has added; None =
+            no proof was asked for.
+        simulated: Deployments that a second search, around the front, found to hold by simulation.
         hypervolume: Of the front, in log units of its own box.
         stopped: Why the search ended: ``fixed point``, ``trials``, ``time limit``, ``interrupted``.
     """
@@ -444,6 +447,8 @@ class SearchReport(Spec):
     scored: Whole
     trials: Whole
     proven: bool
+    missed: Whole | None = None
+    simulated: Whole = 0
     hypervolume: NonNegative
     stopped: Literal["fixed point", "trials", "time limit", "interrupted"]
 
