@@ -5,7 +5,6 @@ from __future__ import annotations
 import datetime
 from collections.abc import Mapping
 
-from planner.spec.money import Energy
 from planner.spec.record import Option, PlanRecord
 
 PICK_TITLES: Mapping[str, str] = {
@@ -117,13 +116,6 @@ def autoscaled(option: Option) -> str:
     low, high = min(scaled.replicas_by_hour), max(scaled.replicas_by_hour)
     span = f"{low}" if low == high else f"{low} to {high}"
     return f"{money(scaled.usd_per_mtok_output)}, {span} replicas"
-
-
-def energy(value: Energy) -> str:
-    """Return mean draw, energy and, where asked for, carbon."""
-    carbon = value.g_co2e_per_mtok_output
-    told = f"{number(value.mean_kw)} kW, {number(value.kwh_per_mtok_output)} kWh per Mtok output"
-    return told if carbon is None else f"{told}, {number(carbon)} g CO2e"
 
 
 def quality(option: Option) -> str:
