@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -13,7 +13,7 @@ from planner.commands.portfolio_parts import WHOLE, Part
 from planner.cost import Quotes, cheapest
 from planner.model.arrays import Floats, Indices
 from planner.pareto import nondominated, rounded
-from planner.search.fleet import Pool, compose, useful
+from planner.search.fleet import Pool, compose
 from planner.select.answers import Answers, Priced, answers, priced
 from planner.select.deploy import Scene
 from planner.select.front import holds
@@ -84,6 +84,7 @@ class Stock:
         stand: What they are for.
         row: Row of the answers.
         quote: Hardware class, offer and price of each.
+        offer: Number of that offer among the plan's price rows.
         cost: Mean price [USD/h]: offline, a run that takes half of its deadline costs half.
         uses: Price [USD/h], GPUs, and GPUs that each quota counts, (n, 2 + q).
         latency: p95 of TTFT and TPOT [ms], (n, 2).
@@ -93,6 +94,7 @@ class Stock:
     stand: Stand
     row: Indices
     quote: tuple[tuple[str, Offer, float], ...]
+    offer: Indices
     cost: Floats
     uses: Floats
     latency: Floats
@@ -102,7 +104,7 @@ class Stock:
         """Return what a fleet is composed from: with some uses, with or without latencies."""
         width = 2 if latency else 0
         loss = self.loss if latency else self.loss[:, 1:]
-        return Pool(self.cost, self.uses[:, active], self.latency[:, :width], loss)
+        return Pool(self.cost, self.uses[:, active], self.latency[:, :width], loss, self.offer)
 
 
 def stock(stand: Stand, limited: Limited) -> Stock:
@@ -123,6 +125,7 @@ def stock(stand: Stand, limited: Limited) -> Stock:
     row = np.concatenate([np.zeros(0, np.intp), *(rows for _, rows, _ in parts)]).astype(np.intp)
     uses = np.concatenate([np.zeros((0, 2 + len(limited.quotas))), *(used for *_, used in parts)])
     quoted = [quote for quote, rows, _ in parts for _ in rows]
+    number = {offer.key: at for at, offer in enumerate(stand.sold)}
     cost = rounded(uses[:, 0] * _running(found, row))
     order = np.lexsort((ranks[row], cost))
     row = row[order]
@@ -130,6 +133,7 @@ def stock(stand: Stand, limited: Limited) -> Stock:
         stand=stand,
         row=row,
         quote=tuple(quoted[i] for i in order),
+        offer=np.array([number[quoted[i][1].key] for i in order], dtype=np.intp),
         cost=cost[order],
         uses=rounded(uses[order]),
         latency=np.column_stack([found.latency[key][row] for key in OBJECTIVES]),
@@ -210,9 +214,7 @@ def menu(whole: Stand, sides: Sequence[tuple[Stand, Stand]], limited: Limited) -
     active = np.flatnonzero(np.isfinite(most) | np.array(shared))
     single = stock(whole, limited)
     fits = np.flatnonzero((single.uses <= most).all(axis=1))
-    alone = single.pool(active, latency=False).take(fits)
-    bare = Pool(alone.cost, alone.uses, alone.latency, alone.loss[:, :0])
-    best = fits[useful(bare)]
+    best = fits[nondominated(np.column_stack([single.cost, single.uses[:, active]])[fits])]
     found = [_Pairs(single, single, best, best, single.cost[best], single.uses[best][:, active])]
     front = []
     for one, other in sides:
@@ -258,9 +260,14 @@ def _fleets(
     pair: tuple[Stock, Stock], active: Indices, most: Floats, most_loss: Floats, *, latency: bool
 ) -> _Pairs:
     one, other = pair
+    first, second = (side.pool(active, latency=latency) for side in pair)
+    if one.stand.part.kinds:
+        # Other requests may be served otherwise on the same hardware.
+        first = replace(first, offer=np.zeros_like(first.offer))
+        second = replace(second, offer=np.ones_like(second.offer))
     found = compose(
-        one.pool(active, latency=latency),
-        other.pool(active, latency=latency),
+        first,
+        second,
         one.stand.part.share,
         most[active],
         most_loss,

@@ -25,7 +25,7 @@ from planner.search.columns import STANDARD, archives
 from planner.search.problem import Reach
 from planner.search.search import Found, Settings, search
 from planner.search.setup import Setting, reach_of, setting, with_reach
-from planner.select.answers import answers
+from planner.select.answers import Mask, answers
 from planner.select.deploy import Scene
 from planner.select.front import front
 from planner.spec.architecture import Architecture
@@ -224,7 +224,8 @@ def own_archive(
     """Return what one plan keeps of the archive of its workload.
 
     Deployments within a smaller reach that nothing beats within a larger one are those that
-    nothing beats within the smaller: what beats them would lie within it, too.
+    nothing beats within the smaller: what beats them would lie within it, too. (Where a replica
+    of more GPUs beats them, it does so with no more instances, so it can be bought as well.)
 
     Args:
         shared: Archive of the workload.
@@ -237,7 +238,7 @@ def own_archive(
     slo = part_slo(plan.slo, part)
     own = []
     for archive in shared:
-        rows = np.flatnonzero(_within(archive.rows, reach))
+        rows = np.flatnonzero(_within(archive.rows, slo.purchase.spare_replicas, reach))
         if archive.hardware.id not in classes or not len(rows):
             continue
         kept = _cut(archive.rows, rows, slo)
@@ -249,14 +250,15 @@ def own_archive(
     return tuple(own)
 
 
-def _within(rows: Rows, reach: Reach) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+def _within(rows: Rows, spare: int, reach: Reach) -> Mask:
     offline = rows.run_hours and rows.run_hours[0] is not None
     limits = {"loss_p90": reach.loss}
     if offline:
         limits["run_hours"] = reach.run / SECONDS_PER_HOUR
     else:
         limits |= {"ttft_p95_ms": reach.ttft / MILLI, "tpot_p95_ms": reach.tpot / MILLI}
-    good = np.ones(len(rows.engine), dtype=bool)
+    replica = np.array(rows.tp) * np.array(rows.pp) * np.array(rows.dp)
+    good: Mask = (np.array(rows.replicas) + spare) * replica <= reach.gpus
     for name, limit in limits.items():
         good &= _numbers(getattr(rows, name)) <= limit
     return good

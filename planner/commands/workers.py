@@ -94,7 +94,8 @@ def _on_cluster(
             client.submit(work, task, pure=False, retries=RETRIES): number
             for number, task in enumerate(tasks)
         }
-        for future in import_module("distributed").as_completed(list(futures)):
+        finished = import_module("distributed").as_completed(list(futures), loop=client.loop)
+        for future in finished:
             result: Result = future.result()
             yield futures.pop(future), result
 

@@ -2,8 +2,9 @@
 
 Cost and what counts against a limit add up, latency is the worse of the two, quality loss is the
 mean over the requests. All of these only grow with the values of a part, so a deployment that
-another one of its pool beats in everything is never needed, and the pairs of what is left hold
-every best fleet.
+others of its pool beat in everything is never needed, and the pairs of what is left hold every
+best fleet. As the two must come from different offers, it takes two that beat it: one of them is
+always free.
 """
 
 from __future__ import annotations
@@ -30,12 +31,14 @@ class Pool(Columns):
         uses: What counts against each limit, (n, r).
         latency: What the worse part decides, (n, l).
         loss: What is averaged over the requests, (n, q).
+        offer: What the two deployments must differ in, (n,).
     """
 
     cost: Floats
     uses: Floats
     latency: Floats
     loss: Floats
+    offer: Indices
 
     def __len__(self) -> int:
         return len(self.cost)
@@ -46,7 +49,7 @@ class Pool(Columns):
 
     def take(self, rows: Indices | NDArray[np.bool_]) -> Pool:
         """Return the named deployments."""
-        return Pool(self.cost[rows], self.uses[rows], self.latency[rows], self.loss[rows])
+        return Pool(**{name: getattr(self, name)[rows] for name in self.__dataclass_fields__})
 
 
 @dataclass(frozen=True)
@@ -68,8 +71,31 @@ class Pairs:
 
 
 def useful(pool: Pool) -> Indices:
-    """Return the rows of a pool that nothing in it beats, in order; of equal ones the first."""
-    return np.flatnonzero(nondominated(rounded(pool.points())))
+    """Return the rows that a best fleet may need, in order; of equal ones the first.
+
+    Those that nothing beats, and those that only one other offer beats, which the other part of
+    the fleet may occupy.
+    """
+    if not len(pool):
+        return np.zeros(0, dtype=np.intp)
+    points = rounded(pool.points())
+    best = np.flatnonzero(nondominated(points))
+    beaten = np.ones((len(points), len(best)), dtype=bool)
+    for column in range(points.shape[1]):
+        beaten &= points[best, column] <= points[:, column, None]
+    offers, at = np.unique(pool.offer[best], return_inverse=True)
+    by_offer = np.zeros((len(points), len(offers)), dtype=bool)
+    for number in range(len(offers)):
+        by_offer[:, number] = beaten[:, at == number].any(axis=1)
+    free = np.ones(len(points), dtype=bool)
+    free[best] = False
+    free &= by_offer.sum(axis=1) == 1
+    second = np.flatnonzero(free)
+    by = by_offer[second].argmax(axis=1)
+    elsewhere = offers[by] != pool.offer[second]
+    second, by = second[elsewhere], by[elsewhere]
+    rows: Indices = np.sort(np.concatenate([best, second[nondominated(points[second], by)]]))
+    return rows
 
 
 def compose(first: Pool, second: Pool, share: float, most: Floats, most_loss: Floats) -> Pairs:
@@ -82,8 +108,8 @@ def compose(first: Pool, second: Pool, share: float, most: Floats, most_loss: Fl
         most_loss: Largest mean losses, (q,).
 
     Returns:
-        Every fleet within the limits that no other beats in cost, uses, latency and loss; of
-        equal ones the first.
+        Every fleet of two offers within the limits that no other beats in cost, uses, latency and
+        loss; of equal ones the first.
 
     Source:
         Our derivation; planner/search/README.md#fleets.
@@ -93,20 +119,22 @@ def compose(first: Pool, second: Pool, share: float, most: Floats, most_loss: Fl
     other = other[(second.uses[other] <= most).all(axis=1)]
     left, right = first.take(one), second.take(other)
     kept = _pairs(left, right, np.zeros(0, np.intp), np.zeros(0, np.intp), share)
-    for rows, columns in _blocks(len(left), len(right)):
+    for rows, columns in _blocks(left, right):
         made = _pairs(left, right, rows, columns, share)
         over = (made.whole.uses > most).any(axis=1) | (made.whole.loss > most_loss).any(axis=1)
         kept = _best(kept, made.take(np.flatnonzero(~over)))
     return Pairs(one[kept.first], other[kept.second], kept.whole)
 
 
-def _blocks(rows: int, columns: int) -> Iterator[tuple[Indices, Indices]]:
-    """Yield all pairs, block by block, in row-major order."""
-    step = max(PAIRS // max(columns, 1), 1)
-    every = np.arange(columns)
-    for start in range(0, rows, step):
-        some = np.arange(start, min(start + step, rows))
-        yield np.repeat(some, columns), np.tile(every, len(some))
+def _blocks(left: Pool, right: Pool) -> Iterator[tuple[Indices, Indices]]:
+    """Yield all pairs of two offers, block by block, in row-major order."""
+    step = max(PAIRS // max(len(right), 1), 1)
+    every = np.arange(len(right))
+    for start in range(0, len(left), step):
+        some = np.arange(start, min(start + step, len(left)))
+        rows, columns = np.repeat(some, len(every)), np.tile(every, len(some))
+        apart = left.offer[rows] != right.offer[columns]
+        yield rows[apart], columns[apart]
 
 
 def _pairs(left: Pool, right: Pool, rows: Indices, columns: Indices, share: float) -> Pairs:
@@ -116,21 +144,18 @@ def _pairs(left: Pool, right: Pool, rows: Indices, columns: Indices, share: floa
         uses=rounded(left.uses[rows] + right.uses[columns]),
         latency=np.maximum(left.latency[rows], right.latency[columns]),
         loss=rounded(loss),
+        offer=np.zeros(len(rows), dtype=np.intp),
     )
     return Pairs(rows, columns, whole)
 
 
 def _best(kept: Pairs, made: Pairs) -> Pairs:
-    both = Pairs(
-        np.concatenate([kept.first, made.first]),
-        np.concatenate([kept.second, made.second]),
-        Pool(
-            *(
-                np.concatenate([getattr(kept.whole, name), getattr(made.whole, name)])
-                for name in ("cost", "uses", "latency", "loss")
-            )
-        ),
-    )
+    whole = {
+        name: np.concatenate([getattr(kept.whole, name), getattr(made.whole, name)])
+        for name in Pool.__dataclass_fields__
+    }
+    first = np.concatenate([kept.first, made.first])
+    both = Pairs(first, np.concatenate([kept.second, made.second]), Pool(**whole))
     return both.take(nondominated(both.whole.points()))
 
 

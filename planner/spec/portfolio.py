@@ -8,7 +8,6 @@ from pydantic import Field, model_validator
 
 from planner.spec.base import Name, NonNegative, Positive, Share, Spec, Text
 from planner.spec.load import KeyFaultsError
-from planner.spec.names import Names
 from planner.spec.record import Option, Whole
 
 
@@ -77,7 +76,7 @@ class Part(Spec):
     """
 
     share: Share
-    kinds: Names = ()
+    kinds: tuple[Text, ...] = ()
     option: Option
 
 

@@ -21,6 +21,7 @@ def random_pool(seed: int, rows: int, limits: int = 2) -> Pool:
         uses=uses,
         latency=rounded(draw.uniform(0.01, 1.0, (rows, 2))),
         loss=draw.choice([0.0, 0.5, 1.0, 2.5], (rows, 1)),
+        offer=draw.integers(0, 4, rows),
     )
 
 
@@ -31,7 +32,8 @@ def every_pair(first: Pool, second: Pool, share: float, most, most_loss) -> set[
         for j in range(len(second)):
             uses = first.uses[i] + second.uses[j]
             loss = share * first.loss[i] + (1 - share) * second.loss[j]
-            if (uses <= most).all() and (rounded(loss) <= most_loss).all():
+            apart = first.offer[i] != second.offer[j]
+            if apart and (uses <= most).all() and (rounded(loss) <= most_loss).all():
                 cost = float(rounded(first.cost[i] + second.cost[j]))
                 slower = np.maximum(first.latency[i], second.latency[j])
                 points.append((cost, *uses, *slower, *rounded(loss)))
@@ -50,48 +52,56 @@ def test_the_fleets_are_the_best_of_every_pair(seed, share):
     assert len(found.first) == len(expected)
 
 
+def pool(*rows: tuple[float, ...]) -> Pool:
+    """Rows of cost, GPUs, latency, loss, offer."""
+    cost, gpus, latency, loss, offer = np.array(rows, dtype=float).T
+    return Pool(cost, gpus[:, None], latency[:, None], loss[:, None], offer.astype(np.intp))
+
+
+NO_LIMIT = np.array([np.inf]), np.array([np.inf])
+
+
 def test_a_fleet_adds_cost_and_gpus_and_takes_the_slower_part():
-    first = Pool(np.array([10.0]), np.array([[8.0, 0.0]]), np.array([[0.5]]), np.array([[0.0]]))
-    second = Pool(np.array([3.0]), np.array([[0.0, 4.0]]), np.array([[0.8]]), np.array([[2.0]]))
-    found = compose(first, second, 0.75, np.array([np.inf, np.inf]), np.array([np.inf]))
-    assert found.whole.cost.tolist() == [13.0]
-    assert found.whole.uses.tolist() == [[8.0, 4.0]]
-    assert found.whole.latency.tolist() == [[0.8]]
+    found = compose(pool((10, 8, 0.5, 0.0, 0)), pool((3, 4, 0.8, 2.0, 1)), 0.75, *NO_LIMIT)
     # Three quarters of the requests lose nothing, one quarter 2 %.
-    assert found.whole.loss.tolist() == [[0.5]]
+    assert found.whole.points().tolist() == [[13.0, 12.0, 0.8, 0.5]]
 
 
 def test_nothing_fits_a_quota_that_both_parts_together_exceed():
-    pool = Pool(np.array([1.0]), np.array([[8.0]]), np.array([[0.5]]), np.array([[0.0]]))
-    found = compose(pool, pool, 0.5, np.array([15.0]), np.array([np.inf]))
+    found = compose(
+        pool((1, 8, 0.5, 0, 0)), pool((1, 8, 0.5, 0, 1)), 0.5, np.array([15.0]), NO_LIMIT[1]
+    )
     assert len(found.first) == 0
+
+
+def test_two_deployments_on_one_offer_are_no_fleet():
+    both = pool((1, 8, 0.5, 0, 7), (2, 8, 0.5, 0, 3))
+    found = compose(both, both, 0.5, *NO_LIMIT)
+    # The cheapest pair would be twice the first row; the other offer beats nothing by itself.
+    assert found.whole.cost.tolist() == [3.0]
 
 
 def test_an_empty_pool_gives_no_fleet():
-    pool = random_pool(0, 5)
-    found = compose(pool.take(np.zeros(0, dtype=np.intp)), pool, 0.5, np.full(2, 99.0), np.ones(1))
-    assert len(found.first) == 0
+    some = random_pool(0, 5)
+    none = some.take(np.zeros(0, dtype=np.intp))
+    assert len(compose(none, some, 0.5, np.full(2, 99.0), np.ones(1)).first) == 0
 
 
 @given(seed=st.integers(0, 5000))
 def test_a_beaten_deployment_more_changes_no_fleet(seed):
     first, second = random_pool(seed, 20), random_pool(seed + 1, 20)
-    worse = first.take(np.array([0]))
-    worse = Pool(worse.cost * 2, worse.uses * 2, worse.latency * 2, worse.loss + 1.0)
-    more = Pool(
-        *(
-            np.concatenate([getattr(first, name), getattr(worse, name)])
-            for name in ("cost", "uses", "latency", "loss")
-        )
-    )
+    names = ("cost", "uses", "latency", "loss", "offer")
+    # Worse than the first row, at the same offer.
+    worse = {name: 2 * getattr(first, name)[:1] + 0.5 for name in names[:-1]}
+    worse["offer"] = first.offer[:1]
+    more = Pool(**{name: np.concatenate([getattr(first, name), worse[name]]) for name in names})
     limits = np.array([80.0, 80.0]), np.array([2.0])
     before, after = compose(first, second, 0.5, *limits), compose(more, second, 0.5, *limits)
     np.testing.assert_array_equal(before.whole.points(), after.whole.points())
 
 
-def test_of_equal_deployments_only_the_first_is_kept():
-    pool = Pool(np.ones(3), np.ones((3, 1)), np.ones((3, 1)), np.zeros((3, 1)))
-    assert useful(pool).tolist() == [0]
+def test_of_equal_deployments_at_one_offer_only_the_first_is_kept():
+    assert useful(pool((1, 1, 1, 0, 0), (1, 1, 1, 0, 0), (1, 1, 1, 0, 1))).tolist() == [0, 2]
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,493 @@
+"""The portfolio command: many plans, searched once a workload, under shared limits."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from planner.catalog import load_catalog
+from planner.commands import portfolio as command
+from planner.commands import portfolio_task
+from planner.commands.plan import plan
+from planner.commands.portfolio import portfolio, read_limits
+from planner.commands.portfolio_parts import Part, part_slo, splits
+from planner.errors import InputError
+from planner.report.portfolio import FORMATS
+from planner.spec.portfolio import Limits, PortfolioRecord, Quota
+from planner.spec.record import PlanRecord
+from planner.spec.record_file import read_record
+from tests.cli.runner import run
+from tests.commands import chores
+from tests.commands.portfolios import contents, targets, traffic, write_slo
+from tests.commands.small_plans import CHIPS, slo, space
+
+CATALOG = load_catalog()
+SPACE = space()
+
+
+def made(files: list[Path], limits: Limits | None = None, **options) -> PortfolioRecord:
+    options = {"catalog": CATALOG, "space": SPACE, "prove": True} | options
+    return portfolio(files, limits, **options)
+
+
+def alone(**changes) -> PlanRecord:
+    return plan(slo(**changes), catalog=CATALOG, space=SPACE, prove=True, verify=False)
+
+
+VARIANTS = {
+    "as it is": {},
+    "tight": {"slo": targets(500.0, 30.0)},
+    "loose": {"slo": targets(4000.0, 120.0)},
+    "other percentiles": {"slo": targets(1500.0, 80.0, e2e_p50_ms=9000.0, tpot_p99_ms=90.0)},
+    "another confidence": {"slo": targets(1000.0, 60.0, confidence=0.95)},
+    "few GPUs": {
+        "purchase": {"accelerators": CHIPS, "allow_flagged_prices": True, "max_gpus": 2},
+    },
+    "one chip": {"purchase": {"accelerators": ("l40s",), "allow_flagged_prices": True}},
+    "clean prices": {"purchase": {"accelerators": CHIPS}},
+    "half the mean rate": {"traffic": traffic(20.0, mean_rate_per_s=10.0)},
+    "two objectives": {"objectives": ("usd_per_mtok_output", "ttft_p95_ms")},
+    "impossible": {"slo": targets(1.0, 1.0)},
+}
+
+
+@pytest.fixture(scope="module")
+def variants(tmp_path_factory):
+    """All variants of one workload in one portfolio, and how often it was searched."""
+    folder = tmp_path_factory.mktemp("variants")
+    files = [write_slo(folder, name, **changes) for name, changes in VARIANTS.items()]
+    searches = []
+    search = portfolio_task.search
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(
+            portfolio_task, "search", lambda *a, **k: (searches.append(a), search(*a, **k))[1]
+        )
+        record = made(files, folder=folder / "out")
+    plans = {one.name: read_record(folder / "out" / one.file) for one in record.plans}
+    return record, plans, len(searches)
+
+
+def test_one_workload_is_searched_once_and_once_more_for_what_nothing_meets(variants):
+    *_, searches = variants
+    assert searches == 2
+
+
+@pytest.mark.parametrize("name", VARIANTS)
+def test_a_plan_of_a_portfolio_has_the_front_of_the_plan_made_alone(variants, name):
+    _, plans, _ = variants
+    ours, theirs = plans[name], alone(**VARIANTS[name])
+
+    def front(record: PlanRecord) -> list[tuple]:
+        return [
+            (o.hardware, o.money.usd_per_mtok_output, o.ttft.p95_ms, o.tpot.p95_upper_ms,
+             o.quality.p90, o.money.price.provider, o.targets)
+            for o in record.options
+        ]  # fmt: skip
+
+    assert front(ours) == front(theirs)
+    assert [m.misses for m in ours.misses] == [m.misses for m in theirs.misses]
+    assert ours.inputs == theirs.inputs
+    if name != "few GPUs":
+        # A replica of more GPUs on as many instances may stand for one of few.
+        assert ours.archive == theirs.archive
+
+
+def test_without_limits_every_plan_gets_its_cheapest_pick(variants):
+    record, plans, _ = variants
+    assert record.exact
+    for one in record.plans:
+        if one.name == "impossible":
+            continue
+        (part,) = one.chosen.parts
+        assert part.option == plans[one.name].options[0]
+        assert part.option.id == plans[one.name].picks["cheapest"]
+    assert record.usd_per_hour == pytest.approx(
+        sum(p.options[0].money.usd_per_hour for p in plans.values() if p.options), rel=1e-5
+    )
+
+
+def test_what_nothing_meets_is_said_with_what_would_do(variants):
+    record, plans, _ = variants
+    one = next(p for p in record.plans if p.name == "impossible")
+    assert one.chosen is None
+    assert one.alone_usd_per_hour is None
+    assert "no deployment meets its targets" in one.why
+    assert "target 1" in one.why
+    assert one.would_do == plans["impossible"].misses[0].would_do
+    assert record.served == len(VARIANTS) - 1
+
+
+@pytest.fixture
+def two_rates(tmp_path) -> list[Path]:
+    tight = targets(600.0, 30.0)
+    return [
+        write_slo(tmp_path, "small", traffic=traffic(5.0)),
+        write_slo(tmp_path, "large", traffic=traffic(30.0), slo=tight),
+    ]
+
+
+def cheapest(record: PlanRecord, *, without: str = "") -> float:
+    costs = [o.money.usd_per_hour for o in record.options if o.accelerator != without]
+    return min(costs)
+
+
+def test_a_quota_moves_the_plan_to_which_it_costs_least(two_rates):
+    free = made(two_rates)
+    chip = free.plans[1].chosen.parts[0].option.accelerator
+    gpus = [
+        part.option.gpus
+        for one in free.plans
+        for part in one.chosen.parts
+        if part.option.accelerator == chip
+    ]
+    tight = made(two_rates, Limits(quotas=(Quota(accelerator=chip, gpus=max(gpus) - 1),)))
+    used = [
+        part.option.gpus
+        for one in tight.plans
+        for part in one.chosen.parts
+        if part.option.accelerator == chip
+    ]
+    assert sum(used) <= max(gpus) - 1
+    assert tight.served == 2
+    assert tight.exact
+    assert tight.usd_per_hour > free.usd_per_hour
+    assert [use.used for use in tight.uses] == [sum(used)]
+
+
+def test_a_quota_on_one_provider_leaves_the_same_hardware_of_the_next(tmp_path):
+    changes = {"purchase": {"accelerators": ("h100-sxm",), "allow_flagged_prices": True}}
+    file = write_slo(tmp_path, "one", **changes)
+    first = made([file]).plans[0].chosen.parts[0].option
+    second = made([file], Limits(quotas=(Quota(provider=first.provider, gpus=0),)))
+    moved = second.plans[0].chosen.parts[0].option
+    assert moved.provider != first.provider
+    # By hand: the least that the class costs at any other provider.
+    others = [
+        (CATALOG.usd_per_hour(offer) * first.instances, offer.provider)
+        for offer in CATALOG.offers
+        if offer.accelerator == "h100-sxm"
+        and offer.gpus == 1
+        and offer.term == "on_demand"
+        and offer.flag != "fractional"
+        and offer.provider != first.provider
+        and offer.minimum_instances == 1
+    ]
+    assert moved.money.usd_per_hour <= min(others)[0] * (1 + 1e-5)
+
+
+def test_a_plan_that_the_budget_leaves_out_says_how_much_more_would_do(two_rates):
+    free = made(two_rates)
+    costs = sorted(one.chosen.usd_per_hour for one in free.plans)
+    record = made(two_rates, Limits(budget_usd_per_hour=sum(costs) - 0.01))
+    left = [one for one in record.plans if one.chosen is None]
+    assert record.served == 1
+    (one,) = left
+    assert "shared limits" in one.why
+    assert one.would_do == ("0.01 USD/h more",)
+    # One of two can be served: the cheaper one.
+    assert record.usd_per_hour == pytest.approx(costs[0])
+
+
+def test_gpus_in_all_are_limited(two_rates):
+    free = made(two_rates)
+    record = made(two_rates, Limits(max_gpus=free.gpus - 1))
+    assert record.gpus <= free.gpus - 1
+
+
+def test_an_offer_that_states_its_own_quota_is_limited_too(tmp_path, two_rates):
+    free = made(two_rates)
+    offer = free.plans[1].chosen.parts[0].option.money.price
+    rows = tuple(
+        o.model_copy(update={"quota_instances": 1})
+        if (o.provider, o.instance_type, o.region, o.term)
+        == (offer.provider, offer.instance_type, offer.region, offer.term)
+        else o
+        for o in CATALOG.offers
+    )
+    from dataclasses import replace
+
+    record = made(two_rates, catalog=replace(CATALOG, offers=rows))
+    (use,) = record.uses
+    assert use.used <= use.most
+    assert offer.instance_type in use.limit
+
+
+def test_one_process_or_a_pool_give_the_same_bytes(tmp_path):
+    files = [
+        write_slo(tmp_path, f"p{rate:g}-{ttft:g}", traffic=traffic(rate), slo=targets(ttft, 60.0))
+        for rate, ttft in itertools.product((5.0, 20.0), (700.0, 2000.0))
+    ]
+    one = made(files, folder=tmp_path / "one", fleets=True)
+    pool = made(files, folder=tmp_path / "pool", fleets=True, jobs=2)
+    assert FORMATS["json"](one) == FORMATS["json"](pool)
+    assert contents(tmp_path / "one") == contents(tmp_path / "pool")
+
+
+def test_a_killed_worker_changes_nothing(tmp_path, monkeypatch):
+    files = [write_slo(tmp_path, f"p{rate:g}", traffic=traffic(rate)) for rate in (4.0, 8.0, 16.0)]
+    calm = made(files, folder=tmp_path / "calm")
+    monkeypatch.setattr(command, "run", chores.counted)
+    monkeypatch.setenv("PLANNER_TEST_MARK", str(tmp_path / "mark"))
+    killed = made(files, folder=tmp_path / "killed", jobs=2)
+    assert (tmp_path / "mark").exists()
+    assert killed == calm
+    assert contents(tmp_path / "killed") == contents(tmp_path / "calm")
+
+
+def test_finished_plans_are_found_again_and_only_missing_ones_made(tmp_path, monkeypatch):
+    files = [write_slo(tmp_path, f"p{rate:g}", traffic=traffic(rate)) for rate in (4.0, 8.0)]
+    out = tmp_path / "out"
+    first = made(files, folder=out)
+    before = contents(out)
+    monkeypatch.setattr(command, "run", chores.refuses)
+    assert made(files, folder=out) == first
+    monkeypatch.undo()
+    lost = out / first.plans[0].file
+    lost.unlink()
+    assert made(files, folder=out) == first
+    assert contents(out) == before
+
+
+def test_other_amounts_of_the_same_limits_need_no_plan_again(tmp_path, monkeypatch):
+    file = write_slo(tmp_path, "one")
+    made([file], Limits(max_gpus=64, budget_usd_per_hour=500.0), folder=tmp_path / "out")
+    monkeypatch.setattr(command, "run", chores.refuses)
+    record = made([file], Limits(max_gpus=1, budget_usd_per_hour=0.5), folder=tmp_path / "out")
+    assert record.served == 0
+    with pytest.raises(AssertionError, match="one"):
+        made([write_slo(tmp_path, "one", slo=targets(900.0, 50.0))], folder=tmp_path / "out")
+
+
+def test_files_of_the_same_name_in_two_folders_are_two_plans(tmp_path):
+    files = []
+    for region in ("east", "west"):
+        (tmp_path / region).mkdir()
+        files.append(write_slo(tmp_path / region, "chat"))
+    record = made(files, folder=tmp_path / "out")
+    names = [one.name for one in record.plans]
+    assert len(set(names)) == 2
+    assert all(name.endswith(("east-chat", "west-chat")) for name in names)
+    assert len(contents(tmp_path / "out")) == 4
+
+
+NODES = {
+    "model": "meta-llama/Llama-3.3-70B-Instruct",
+    "traffic": {
+        "rate_per_s": 70.0,
+        "prompt_tokens": {"p50": 900.0, "p95": 3200.0},
+        "output_tokens": {"p50": 250.0, "p95": 700.0},
+        "prefix_hit_rate": 0.3,
+        "max_context_tokens": 32768,
+    },
+    "slo": targets(800.0, 40.0),
+    "purchase": {
+        "accelerators": ("h100-sxm", "b200-sxm"),
+        "providers": ("aws",),
+        "allow_flagged_prices": True,
+    },
+}
+"""Whole servers only: one large and one small one carry what two large ones would idle at."""
+WIDER = space(
+    weights=("bf16", "fp8"), kv=("bf16", "fp8"), tensor_parallel=(1, 2, 4, 8),
+    max_num_seqs=(32, 128, 512), token_budget=(8192,),
+    replicas={"max": 256, "spread": (1.0, 1.5, 2.0)},
+    conditions=("replica_within_node",),
+)  # fmt: skip
+
+
+def by_single_plans(part: Part) -> dict[str, float]:
+    """The least that each accelerator costs for a part of the traffic, by plans of their own."""
+    found = {}
+    for chip in NODES["purchase"]["accelerators"]:
+        whole = slo(**NODES | {"purchase": NODES["purchase"] | {"accelerators": (chip,)}})
+        asked = whole if part == Part() else part_slo(whole, part)
+        record = plan(asked, catalog=CATALOG, space=WIDER, prove=True, verify=False)
+        found[chip] = min((o.money.usd_per_hour for o in record.options), default=np.inf)
+    return found
+
+
+def test_a_fleet_is_shown_where_it_beats_every_single_offer(tmp_path):
+    record = made([write_slo(tmp_path, "nodes", **NODES)], space=WIDER, fleets=True)
+    (one,) = record.plans
+    single = min(by_single_plans(Part()).values())
+    pairs = {}
+    for share in (0.25, 0.5, 0.75):
+        first, second = by_single_plans(Part(share)), by_single_plans(Part(1 - share))
+        for a, b in itertools.permutations(first, 2):
+            pairs[share, a, b] = first[a] + second[b]
+    best = min(pairs.values())
+    assert best < single
+    assert one.chosen.usd_per_hour == pytest.approx(best, rel=1e-5)
+    assert one.fleets[0].usd_per_hour == pytest.approx(best, rel=1e-5)
+    a, b = one.chosen.parts
+    assert a.share + b.share == 1.0
+    assert a.option.accelerator != b.option.accelerator
+    assert one.chosen.gpus == a.option.gpus + b.option.gpus
+    for fleet in one.fleets:
+        parts = fleet.parts
+        assert fleet.usd_per_hour < single
+        assert fleet.ttft_p95_ms == max(part.option.ttft.p95_ms for part in parts)
+        assert fleet.tpot_p95_ms == max(part.option.tpot.p95_ms for part in parts)
+        loss = sum(part.share * part.option.quality.p90 for part in parts)
+        assert fleet.quality_loss_p90_percent == pytest.approx(loss, rel=1e-5)
+        for part in parts:
+            assert part.option.rate_per_s == pytest.approx(70.0 * part.share)
+            assert all(target.holds for target in part.option.targets)
+
+
+def test_a_fleet_is_chosen_where_a_quota_leaves_no_single_offer(tmp_path):
+    file = write_slo(tmp_path, "nodes", **NODES)
+    single = made([file], Limits(quotas=(Quota(accelerator="b200-sxm", gpus=8),)), space=WIDER)
+    limits = Limits(quotas=(Quota(accelerator="b200-sxm", gpus=8),
+                            Quota(accelerator="h100-sxm", gpus=8)))  # fmt: skip
+    alone_, fleet = (made([file], limits, space=WIDER, fleets=f) for f in (False, True))
+    assert single.served == 1
+    assert alone_.served == 0
+    assert alone_.plans[0].would_do
+    assert fleet.served == 1
+    assert len(fleet.plans[0].chosen.parts) == 2
+    assert [use.used for use in fleet.uses] == [8, 8]
+
+
+def test_no_fleet_of_a_plan_exceeds_its_own_limits(tmp_path):
+    limited = NODES | {"purchase": NODES["purchase"] | {"max_gpus": 8}}
+    record = made([write_slo(tmp_path, "nodes", **limited)], space=WIDER, fleets=True)
+    assert record.plans[0].fleets == ()
+
+
+def test_kinds_of_request_are_divided_in_every_way():
+    kinds = [
+        {"name": name, "share": share, "prompt_tokens": 100.0, "output_tokens": 50.0}
+        for name, share in (("a", 0.5), ("b", 0.3), ("c", 0.2))
+    ]
+    asked = slo(traffic={"rate_per_s": 10.0, "burstiness": 3.0, "classes": tuple(kinds)})
+    by_kind = [pair for pair in splits(asked) if pair[0].kinds]
+    assert [pair[0].kinds for pair in by_kind] == [("a",), ("a", "b"), ("a", "c")]
+    assert [pair[1].kinds for pair in by_kind] == [("b", "c"), ("c",), ("b",)]
+    part = part_slo(asked, by_kind[0][1])
+    assert part.traffic.rate_per_s == 5.0
+    # Half of a stream with squared CV 3, by chance: 1 + 0.5 (3 - 1).
+    assert part.traffic.burstiness == 2.0
+    assert [(k.name, k.share) for k in part.traffic.classes] == [("b", 0.6), ("c", 0.4)]
+
+
+def test_kinds_of_request_may_each_have_a_deployment(tmp_path):
+    kinds = (
+        {"name": "chat", "share": 0.8, "prompt_tokens": 200.0, "output_tokens": 150.0,
+         "slo": {"ttft_p95_ms": 400.0, "tpot_p95_ms": 40.0}},
+        {"name": "files", "share": 0.2, "prompt_tokens": 12000.0, "output_tokens": 200.0,
+         "slo": {"ttft_p95_ms": 6000.0}},
+    )  # fmt: skip
+    changes = {"traffic": {"rate_per_s": 30.0, "classes": kinds}, "slo": {"tpot_p95_ms": 100.0}}
+    record = made([write_slo(tmp_path, "kinds", **changes)], fleets=True)
+    (one,) = record.plans
+    assert one.chosen is not None
+    for fleet in one.fleets:
+        for part in fleet.parts:
+            for target in part.option.targets:
+                assert target.holds
+                kind, _, _ = target.key.partition(".")
+                assert not part.kinds or kind in part.kinds
+
+
+def test_a_batch_job_costs_what_it_runs_and_is_not_divided(tmp_path):
+    job = {
+        "offline": {"requests": 200_000, "deadline_hours": 10.0},
+        "prompt_tokens": 800.0,
+        "output_tokens": 200.0,
+    }
+    file = write_slo(tmp_path, "job", traffic=job, slo={})
+    (one,) = made([file], fleets=True).plans
+    (part,) = one.chosen.parts
+    assert one.fleets == ()
+    assert one.chosen.mean_usd_per_hour == pytest.approx(
+        part.option.money.usd_per_job / 10.0, rel=1e-4
+    )
+
+
+def test_faults_of_all_files_are_told_at_once(tmp_path):
+    good = write_slo(tmp_path, "good")
+    bad = tmp_path / "bad.yaml"
+    bad.write_text("model: x\ntraffic: {}\n")
+    with pytest.raises(InputError) as error:
+        made([good, bad, tmp_path / "none.yaml"])
+    text = str(error.value)
+    assert "bad.yaml" in text
+    assert "none.yaml" in text
+    with pytest.raises(InputError, match="named twice"):
+        made([good, good])
+
+
+@pytest.mark.parametrize(
+    ("text", "fragment"),
+    [
+        ("quotas:\n  - {accelerator: h10, gpus: 8}\n", "quotas[0].accelerator"),
+        ("quotas:\n  - {provider: awss, gpus: 8}\n", "did you mean 'aws'"),
+        ("quotas:\n  - {gpus: 8}\n", "quotas[0].gpus"),
+        ("quotas:\n  - {provider: aws, gpus: 8}\n  - {provider: AWS, gpus: 9}\n", "twice"),
+        ("budget: 3\n", "budget_usd_per_hour"),
+        ("budget_usd_per_hour: -3\n", "above 0"),
+    ],
+)
+def test_a_wrong_quota_file_is_refused(text, fragment, tmp_path, capsys):
+    quota = tmp_path / "quota.yaml"
+    quota.write_text(text)
+    outcome = run(capsys, "portfolio", str(write_slo(tmp_path, "a")), "--quota", str(quota))
+    assert outcome.code == 2
+    assert outcome.out == ""
+    assert fragment in outcome.err
+
+
+def test_limits_of_the_command_line_stand_over_those_of_the_file(tmp_path):
+    quota = tmp_path / "quota.yaml"
+    quota.write_text("max_gpus: 8\nbudget_usd_per_hour: 5.0\n")
+    limits = read_limits(quota, max_gpus=16)
+    assert (limits.max_gpus, limits.budget_usd_per_hour) == (16, 5.0)
+
+
+def test_the_command_writes_table_record_and_plans(tmp_path, capsys):
+    file = write_slo(tmp_path, "chat")
+    hard = write_slo(tmp_path, "hard", slo=targets(1.0, 1.0))
+    out = tmp_path / "out"
+    outcome = run(
+        capsys,
+        "portfolio",
+        str(file),
+        str(hard),
+        "--space",
+        "quick",
+        "--out",
+        str(out),
+        "--jobs",
+        "1",
+    )
+    assert outcome.code == 3
+    assert "1 of 2 plans served" in outcome.out
+    assert "hard (meta-llama/Llama-3.1-8B-Instruct) is not served" in outcome.out
+    assert "would do: slo.ttft_p95_ms" in outcome.out
+    record = PortfolioRecord.model_validate_json((out / "portfolio.json").read_text())
+    assert read_record(out / record.plans[0].file).picks["cheapest"].startswith("o-")
+    again = run(
+        capsys, "portfolio", str(file), "--space", "quick", "--format", "csv", "--jobs", "1"
+    )
+    assert again.code == 0
+    header, line = again.out.splitlines()
+    assert line.split(",")[header.split(",").index("plan")] == "chat"
+
+
+def test_the_command_refuses_an_unknown_format_and_two_kinds_of_workers(tmp_path, capsys):
+    file = str(write_slo(tmp_path, "chat"))
+    assert "did you mean 'table'" in run(capsys, "portfolio", file, "--format", "tabel").err
+    both = run(capsys, "portfolio", file, "--cluster", "tcp://x:1", "--jobs", "2")
+    assert both.code == 2
+    assert "--jobs" in both.err
+
+
+def test_the_json_of_a_record_reads_back_as_it_was(variants):
+    record, *_ = variants
+    text = FORMATS["json"](record)
+    assert PortfolioRecord.model_validate_json(json.dumps(json.loads(text))) == record

@@ -1,0 +1,83 @@
+"""Workers: every result once, whatever dies."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from planner.commands import workers
+from planner.commands.workers import results
+from planner.errors import InputError, PlannerError
+from tests.commands.chores import dies_always, dies_once, leaves_its_number, squared
+
+NUMBERS = range(12)
+
+
+def chores(folder: Path, count: int = len(NUMBERS)) -> list[tuple[int, str]]:
+    return [(number, str(folder)) for number in range(count)]
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_every_task_is_done_once(jobs, tmp_path):
+    found = list(results(squared, chores(tmp_path), jobs=jobs))
+    assert sorted(found) == [(number, number**2) for number in NUMBERS]
+
+
+def test_what_a_killed_worker_had_is_done_again_and_nothing_twice(tmp_path):
+    found = list(results(dies_once, chores(tmp_path), jobs=2))
+    assert (tmp_path / "died").exists()
+    assert sorted(found) == [(number, number**2) for number in NUMBERS]
+
+
+def test_workers_that_always_die_end_in_one_line(tmp_path):
+    with pytest.raises(PlannerError, match="keep dying"):
+        list(results(dies_always, chores(tmp_path, 3), jobs=2))
+
+
+def test_no_tasks_give_no_results():
+    assert list(results(squared, [], jobs=2)) == []
+
+
+def test_a_missing_extra_is_named_in_one_line(monkeypatch):
+    def without(name: str) -> None:
+        raise ImportError(name)
+
+    monkeypatch.setattr(workers, "import_module", without)
+    with pytest.raises(InputError, match=r"slo-planner\[cluster\]"):
+        list(results(squared, [(1, "")], cluster="tcp://127.0.0.1:1"))
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[object]:
+    distributed = pytest.importorskip("distributed", reason="the extra `cluster` is not installed")
+    made = distributed.LocalCluster(
+        n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None
+    )
+    yield made
+    made.close()
+
+
+def test_a_cluster_finishes_every_task_once_though_a_worker_is_killed_half_way(cluster, tmp_path):
+    count, found, killed = 60, [], 0
+    work = results(leaves_its_number, chores(tmp_path, count), cluster=cluster.scheduler_address)
+    for number, result in work:
+        found.append((number, result))
+        if len(found) == count // 2:
+            killed = int(next(tmp_path.glob("worker-*")).name.removeprefix("worker-"))
+            os.kill(killed, signal.SIGKILL)
+    assert killed
+    assert sorted(found) == [(number, number**2) for number in range(count)]
+
+
+def test_an_address_where_nobody_answers_is_a_mistake_of_the_user(monkeypatch):
+    pytest.importorskip("distributed", reason="the extra `cluster` is not installed")
+    monkeypatch.setattr(workers, "PATIENCE", "500ms")
+    began = time.monotonic()
+    with pytest.raises(InputError, match="dask scheduler"):
+        list(results(squared, [(1, "")], cluster="tcp://127.0.0.1:9"))
+    assert time.monotonic() - began < 30
