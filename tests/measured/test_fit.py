@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
 
 import numpy as np
@@ -139,10 +140,8 @@ def test_a_value_moves_only_the_rows_it_concerns(catalog, work):
 def test_a_bootstrap_draws_whole_deployments(work):
     rows = work.core.bench.rows
     drawn = resampled(work.core, np.random.default_rng(3))
-    sizes = {name: sum(deployment(row) == name for row in rows) for name in map(deployment, rows)}
-    counts: dict[tuple[str, ...], int] = {}
-    for i in drawn:
-        counts[deployment(rows[i])] = counts.get(deployment(rows[i]), 0) + 1
+    sizes = Counter(map(deployment, rows))
+    counts = Counter(deployment(rows[i]) for i in drawn)
     assert all(count % sizes[name] == 0 for name, count in counts.items())
 
 

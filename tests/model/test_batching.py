@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from planner.model.arrays import Candidates
@@ -64,6 +64,7 @@ def test_the_prefill_work_of_the_others_is_paid_once(seed):
     assert (in_steps <= others * (1 + 1e-9)).all()
 
 
+@settings(max_examples=25)
 @given(seed=SEEDS)
 def test_rows_do_not_know_of_each_other(seed):
     c, p = random_candidates(6, seed, KINDS), parameters()

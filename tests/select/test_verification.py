@@ -227,11 +227,11 @@ def _quotes(record: PlanRecord, catalog):
 
 
 def test_picks_hold_with_other_seeds_and_cost_hardly_more_than_the_fewest_replicas_that_do():
-    # Six SLOs of the study in planner/search/README.md, which has 200.
-    verdicts = list(study(6, seed=11))
+    # Four SLOs of the study in planner/search/README.md, which has 200.
+    verdicts = list(study(4, seed=11))
     picked = [verdict for verdict in verdicts if verdict.verified]
     others = [verdict for verdict in verdicts if not verdict.verified]
-    assert len(picked) >= 4
+    assert len(picked) >= 3
     assert share_held(picked) == 1.0
     assert np.median([verdict.excess for verdict in picked]) <= 0.08
     assert share_held(others) >= 0.85
