@@ -91,9 +91,7 @@ def test_the_choice_is_the_best_of_all(seed):
     assert (uses <= most).all()
 
 
-@pytest.mark.parametrize(
-    ("seed", "plans", "scarce"), [(0, 60, 0.6), (4, 60, 0.8), (5, 300, 0.8)]
-)
+@pytest.mark.parametrize(("seed", "plans", "scarce"), [(0, 60, 0.6), (4, 60, 0.8), (5, 300, 0.8)])
 def test_a_large_choice_costs_hardly_more_than_another_solver_finds(seed, plans, scarce):
     optimize = pytest.importorskip("scipy.optimize")
     menus = random_menus(seed, plans, ways=5, limits=4)
