@@ -20,6 +20,7 @@ from planner.search.shapes import shape_table
 from planner.search.storage import Address, opened
 from planner.search.stored_study import Identity, Store, recovered, search_study
 from planner.search.study import FOUND_BY, POPULATION, Judge, explore, labels_of, plant
+from tests.search.postgres import database, needs_postgres
 from tests.search.problems import random_problem, vectors
 
 KILLS = int(os.environ.get("PLANNER_KILLS", "3"))
@@ -31,7 +32,6 @@ import sys
 from planner import plan
 plan(sys.argv[1], space="quick", verify=False, trials=int(sys.argv[2]), storage=sys.argv[3])
 """
-POSTGRES = os.environ.get("PLANNER_TEST_POSTGRES", "")
 
 
 def store(path: Path, **inputs) -> Store:
@@ -212,10 +212,8 @@ def test_a_journal_file_survives_kill_9_at_random_moments(tmp_path, undisturbed)
     survives(text, [draw.randint(100, 1_200_000 // KILLS) for _ in range(KILLS)], undisturbed)
 
 
-@pytest.mark.skipif(not POSTGRES, reason="PLANNER_TEST_POSTGRES names no server")
+@needs_postgres
 def test_a_postgresql_study_survives_kill_9_at_random_moments(undisturbed):
     draw = random.Random(1)
-    with opened(Address(POSTGRES)) as storage:
-        for summary in optuna.get_all_study_summaries(storage):
-            optuna.delete_study(storage=storage, study_name=summary.study_name)
-    survives(POSTGRES, [draw.randint(1, 250 // KILLS) for _ in range(KILLS)], undisturbed)
+    with database() as text:
+        survives(text, [draw.randint(1, 250 // KILLS) for _ in range(KILLS)], undisturbed)

@@ -9,7 +9,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
-import optuna
 import pytest
 
 from planner import plan
@@ -33,8 +32,9 @@ from planner.search.simulated_workers import Job, requeue, run_here, run_process
 from planner.search.storage import Address
 from planner.search.stored_study import Identity, Store, stored_study
 from planner.search.study import FIRST_GENERATION, FOUND_BY, TARGETS, UNSUPPORTED
+from tests.search.postgres import database, needs_postgres
 from tests.search.problems import random_problem
-from tests.search.test_resume import POSTGRES, stored
+from tests.search.test_resume import stored
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 
@@ -219,14 +219,10 @@ def test_processes_share_a_journal_file_and_a_dead_one_is_replaced(where, tmp_pa
     shared(str(tmp_path / "s.log"), where, tmp_path)
 
 
-@pytest.mark.skipif(not POSTGRES, reason="PLANNER_TEST_POSTGRES names no server")
+@needs_postgres
 def test_processes_share_a_postgresql_study_and_a_dead_one_is_replaced(where, tmp_path):
-    from planner.search.storage import opened
-
-    with opened(Address(POSTGRES)) as storage:
-        for summary in optuna.get_all_study_summaries(storage):
-            optuna.delete_study(storage=storage, study_name=summary.study_name)
-    shared(POSTGRES, where, tmp_path)
+    with database() as text:
+        shared(text, where, tmp_path)
 
 
 def test_what_a_gone_process_left_is_queued_again_three_times_at_most(where, tmp_path):
