@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from planner.model.arrays import Candidates, Floats, Parameters
@@ -56,6 +58,45 @@ def steady_state(
     return _describe(s, full, arrivals, (batch, wait), (most, busy, rate))
 
 
+@dataclass(frozen=True)
+class _Decoding:
+    """Decoding as its sequences see it.
+
+    Attributes:
+        steps: Steps of a request after its first token, by output node.
+        slowest: Longest step: all room taken by prompts [s].
+        behind: Work that prompts leave behind in a request's steps, by output node [s].
+        sequences: Sequences decoding, those kept longer by that work included.
+        resident: The same with those whose prompts are computed.
+        seen: Mean step that a sequence sees [s].
+    """
+
+    steps: Floats
+    slowest: Floats
+    behind: Floats
+    sequences: Floats
+    resident: Floats
+    seen: Floats
+
+
+def _decoding(
+    s: Service, full: Saturation, arrivals: Arrivals, stages: tuple[Batch, Wait]
+) -> _Decoding:
+    batch, wait = stages
+    w = s.workload
+    slowest = batch.step.decode + batch.cut.room / s.tokens_mean * batch.cost.work_mean
+    slowest = slowest + (w.weight * batch.cost.overhead).sum(axis=0)
+    steps = np.maximum(w.output - 1.0, 1.0) / s.accepted
+    behind = np.minimum(wait.behind, steps * np.maximum(slowest - batch.step.decode, 0.0))
+    held = np.maximum(full.slots, 1.0)
+    more = arrivals.rate * (w.weight * behind).sum(axis=0) / (1.0 - batch.feedback)
+    resident = batch.mean + arrivals.rate * wait.first
+    more = np.minimum(more, np.maximum(held - resident, 0.0))
+    most_seen = decode_time(s, held) / (1.0 - batch.load)
+    seen = np.minimum(batch.seen + batch.slope * more, most_seen)
+    return _Decoding(steps, slowest, behind, batch.mean + more, resident + more, seen)
+
+
 def _describe(
     s: Service,
     full: Saturation,
@@ -66,25 +107,15 @@ def _describe(
     batch, wait = stages
     most, busy, rate = load
     w = s.workload
-    slowest = batch.step.decode + batch.cut.room / s.tokens_mean * batch.cost.work_mean
-    slowest = slowest + (w.weight * batch.cost.overhead).sum(axis=0)
-    steps = np.maximum(w.output - 1.0, 1.0) / s.accepted
-    behind = np.minimum(wait.behind, steps * np.maximum(slowest - batch.step.decode, 0.0))
-    held = np.maximum(full.slots, 1.0)
-    more = arrivals.rate * (w.weight * behind).sum(axis=0) / (1.0 - batch.feedback)
-    prefilling = arrivals.rate * wait.first
-    resident = batch.mean + prefilling
-    more = np.minimum(more, np.maximum(held - resident, 0.0))
-    most_seen = decode_time(s, held) / (1.0 - batch.load)
-    seen = np.minimum(batch.seen + batch.slope * more, most_seen)
-    drift, crowd = _step_variance(s, arrivals, stages, (seen, steps))
-    calm_step = seen * (1.0 - batch.load)
-    slots = slot_wait(s, full, batch, arrivals, resident + more)
+    d = _decoding(s, full, arrivals, stages)
+    drift, crowd = _step_variance(s, arrivals, stages, (d.seen, d.steps))
+    calm_step = d.seen * (1.0 - batch.load)
+    slots = slot_wait(s, full, batch, arrivals, d.resident)
     fits = full.slots >= 1.0
     return OpenLoop(
         capacity=most,
         utilization=busy,
-        batch=batch.mean + more,
+        batch=d.sequences,
         slots=full.slots,
         wait_probability=np.where(fits, slots.probability, 1.0),
         output_rate=np.minimum(rate, most) * w.output_mean,
@@ -98,15 +129,15 @@ def _describe(
         wait_variance=wait.variance,
         slot_wait=slots.mean,
         accepted=s.accepted,
-        steps=steps,
-        step=np.minimum(seen + behind / steps, slowest),
+        steps=d.steps,
+        step=np.minimum(d.seen + d.behind / d.steps, d.slowest),
         drift=drift,
         crowd=crowd,
-        calm=_calm(arrivals, wait, steps * calm_step),
-        calm_step=np.minimum(calm_step, slowest),
-        fastest=decode_time(s, np.zeros_like(seen)),
-        slowest=slowest,
-        decode=decode_time(s, batch.mean + more),
+        calm=_calm(arrivals, wait, d.steps * calm_step),
+        calm_step=np.minimum(calm_step, d.slowest),
+        fastest=decode_time(s, np.zeros_like(d.seen)),
+        slowest=d.slowest,
+        decode=decode_time(s, d.sequences),
         decode_sd=batch.sway * (1.0 - batch.load),
         mixed=batch.step.mixed,
         chunk=_chunk(batch),
