@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,11 +16,12 @@ from planner.commands.score import DIGITS, ScoreTable, read_cells
 from planner.errors import InputError
 from planner.model.memory import reserved_tokens, sequences_that_fit
 from planner.model.workload import workload
-from planner.simulate import deployment, random_arrivals
+from planner.simulate import Run, deployment, random_arrivals
 from planner.simulate import simulate as run_fleet
 from planner.simulate.comparison import METRICS, SHARES, Case, compare
 from planner.spec.lengths import QuantileLengths
 from planner.spec.point import Point, parse_point
+from planner.units import MILLI
 
 REQUESTS = 4000
 WARM_UP = 0.15
@@ -161,8 +162,10 @@ def _simulated(
         workload=workload(prompt.quantile, output.quantile, burstiness=traffic.burstiness),
         rate=rate,
     )
-    fleet = deployment(case.candidate, case.parameters, case.workload)
     count = int(point.num_requests or size[0])
+    # A run of a stated length is taken whole, as a benchmark's is.
+    warm_up = 0.0 if point.num_requests else WARM_UP
+    fleet = deployment(case.candidate, case.parameters, case.workload)
     runs = []
     for seed in range(size[1]):
         drawn = random_arrivals(
@@ -173,26 +176,32 @@ def _simulated(
             burstiness=traffic.burstiness,
             seed=seed,
         )
-        # A run of a stated length is taken whole, as a benchmark's is.
-        warm_up = 0.0 if point.num_requests else WARM_UP
         runs.append(run_fleet(fleet, drawn, seed=seed, warm_up=warm_up))
-    lines = compare(case, runs)
-    figures = {line.key: line.simulated * 1e3 for line in lines}
-    figures |= {f"formula_{line.key}": line.formula * 1e3 for line in lines}
-    facts = (
-        float(np.mean([run.output_rate() for run in runs])),
-        float(np.mean([run.utilization for run in runs])),
-        float(np.mean([run.batch for run in runs])),
-        max(float(run.timeline().queue.max()) for run in runs),
-        float(sum(run.preemptions for run in runs)),
-        float(sum(run.rejected for run in runs)),
-    )
-    figures |= dict(zip(FACTS, facts, strict=True))
+    figures = _figures(case, runs) | _facts(runs)
     return {
         "status": "ok",
         **{name: _text(value) for name, value in figures.items()},
         "overloaded": "1" if any(run.overloaded for run in runs) else "0",
         "requests": str(count),
+    }
+
+
+def _figures(case: Case, runs: Sequence[Run]) -> dict[str, float]:
+    """Return latencies, simulated and by the formula [ms]."""
+    lines = compare(case, runs)
+    return {line.key: line.simulated / MILLI for line in lines} | {
+        f"formula_{line.key}": line.formula / MILLI for line in lines
+    }
+
+
+def _facts(runs: Sequence[Run]) -> dict[str, float]:
+    return {
+        "output_tokens_per_s": float(np.mean([run.output_rate() for run in runs])),
+        "utilization": float(np.mean([run.utilization for run in runs])),
+        "batch": float(np.mean([run.batch for run in runs])),
+        "queue_max": max(float(run.timeline().queue.max()) for run in runs),
+        "preemptions": float(sum(run.preemptions for run in runs)),
+        "rejected": float(sum(run.rejected for run in runs)),
     }
 
 
