@@ -14,8 +14,12 @@ from planner.spec.offer import Offer
 from planner.spec.purchase import Purchase
 from planner.units import MILLION, SECONDS_PER_HOUR
 
-PART_OF_A_GPU = "fractional"
-"""Flag of rows that sell part of a GPU: no plan can use them."""
+NEVER_BOUGHT = ("fractional", "partial")
+"""Flags of rows that price part of a GPU, or part of an instance: no plan can use them, whatever
+slo.yaml allows."""
+
+OWN = "owned"
+"""Term of hardware of one's own."""
 
 
 def instances_needed(
@@ -76,34 +80,49 @@ class Bill(Columns):
         offer: Row of the quotes; -1 = nothing for sale.
         instances: Instances bought.
         usd_per_hour: Price; infinity = nothing for sale.
+        quota_use: Instances bought / the offer's quota; 0 = it states none. Above 1: no offer
+            sells as many.
     """
 
     offer: Indices
     instances: Floats
     usd_per_hour: Floats
+    quota_use: Floats
 
 
 def cheapest(quotes: Quotes, instances: Floats) -> Bill:
-    """Return the cheapest offer for each number of instances; smallest leases are kept.
+    """Return the cheapest offer for each number of instances; leases and quotas are kept.
 
     Args:
         quotes: Prices of the class that the deployments run on.
         instances: Instances needed, (n,).
+
+    Returns:
+        Of the offers whose quota suffices the cheapest; where none does, that which misses by
+        the smallest share.
     """
     if not quotes.offers:
         nothing = np.full(len(instances), np.inf)
-        return Bill(np.full(len(instances), -1, dtype=np.intp), instances, nothing)
+        none = np.full(len(instances), -1, dtype=np.intp)
+        return Bill(none, instances, nothing, np.zeros(len(instances)))
     least = np.array([offer.minimum_instances for offer in quotes.offers], dtype=float)
+    most = np.array([offer.quota_instances or np.inf for offer in quotes.offers], dtype=float)
     bought = np.maximum(instances[:, None], least)
-    amounts = bought * np.array(quotes.prices)
-    best = amounts.argmin(axis=1)
+    use = bought / most
+    excess = np.maximum(use, 1.0)
+    costs = bought * np.array(quotes.prices)
+    nearest = excess <= excess.min(axis=1, keepdims=True)
+    best = np.where(nearest, costs, np.inf).argmin(axis=1)
     rows = np.arange(len(instances))
-    return Bill(best, bought[rows, best], amounts[rows, best])
+    return Bill(best, bought[rows, best], costs[rows, best], use[rows, best])
 
 
 def quote(catalog: Catalog, offers: Sequence[Offer]) -> Quotes:
-    """Return offers with their prices in USD, cheapest first; equal ones by their key."""
-    priced = sorted((catalog.usd_per_hour(offer), offer.key, offer) for offer in offers)
+    """Return offers with their prices in USD, cheapest first; equal ones by their key.
+
+    A spot price is that of an instance-hour that does its work.
+    """
+    priced = sorted((catalog.effective_usd_per_hour(offer), offer.key, offer) for offer in offers)
     return Quotes(tuple(o for *_, o in priced), tuple(price for price, *_ in priced))
 
 
@@ -112,7 +131,8 @@ def allowed_offers(catalog: Catalog, purchase: Purchase, as_of: str) -> tuple[Of
 
     Args:
         catalog: Holds the offers.
-        purchase: Terms, providers, regions and accelerators to choose from.
+        purchase: Terms, providers, regions and accelerators to choose from; hardware of one's
+            own has no provider and no region.
         as_of: YYYY-MM-DD; offers not valid on that day are left out.
 
     Raises:
@@ -127,21 +147,40 @@ def allowed_offers(catalog: Catalog, purchase: Purchase, as_of: str) -> tuple[Of
         raise InputError("slo.yaml", faults)
     providers = {name.casefold() for name in purchase.providers}
     regions = {name.casefold() for name in purchase.regions}
-    chosen = tuple(
+    wanted = tuple(
         offer
         for offer in catalog.offers
         if offer.term in purchase.terms
-        and offer.flag != PART_OF_A_GPU
         and (not accelerators or offer.accelerator in accelerators)
-        and (not providers or offer.provider.casefold() in providers)
-        and (not regions or offer.region.casefold() in regions)
-        and (offer.valid_from is None or offer.valid_from.isoformat() <= as_of)
-        and (offer.valid_to is None or offer.valid_to.isoformat() >= as_of)
+        and (not providers or offer.term == OWN or offer.provider.casefold() in providers)
+        and (not regions or offer.term == OWN or offer.region.casefold() in regions)
     )
+    chosen = tuple(offer for offer in wanted if not _refusal(offer, as_of))
     if not chosen:
-        message = "no offer has these terms, providers, regions and accelerators; allow more"
-        raise InputError("slo.yaml", [Fault("", "purchase", message)])
+        raise InputError("slo.yaml", [Fault("", "purchase", _nothing_left(wanted, as_of))])
     return chosen
+
+
+def _refusal(offer: Offer, as_of: str) -> str:
+    """Return why an offer cannot be bought at all; empty = it can."""
+    if offer.flag in NEVER_BOUGHT:
+        return f"{offer.flag} price"
+    if offer.valid_from is not None and offer.valid_from.isoformat() > as_of:
+        return f"not valid before {offer.valid_from}"
+    if offer.valid_to is not None and offer.valid_to.isoformat() < as_of:
+        return f"expired on {offer.valid_to}"
+    return ""
+
+
+def _nothing_left(wanted: Sequence[Offer], as_of: str) -> str:
+    if not wanted:
+        return "no offer has these terms, providers, regions and accelerators; allow more"
+    first = wanted[0]
+    named = f"{' '.join(first.key)}: {_refusal(first, as_of)}"
+    return (
+        f"none of the {len(wanted)} offers with these terms, providers, regions and accelerators"
+        f" can be bought on {as_of} ({named}); give newer prices, or allow more"
+    )
 
 
 def _unknown(key: str, names: Sequence[str], known: set[str]) -> list[Fault]:

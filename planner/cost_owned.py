@@ -4,15 +4,28 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import TypeVar
 
+from planner.candidates.hardware import RACK_SCALE
+from planner.catalog import Catalog
 from planner.errors import Fault, InputError
-from planner.spec.offer import OwnedPower
-from planner.spec.purchase import Owned
+from planner.model.arrays import Floats
+from planner.pareto import rounded_number
+from planner.spec.accelerator import Accelerator
+from planner.spec.architecture import Architecture, MoeFfn
+from planner.spec.money import Draw, OwnedParts
+from planner.spec.offer import Offer, OwnedPower
+from planner.spec.purchase import FOR_ALL, Owned, Purchase
+from planner.spec.slo import Slo
 from planner.units import HOURS_PER_YEAR, MILLION, SECONDS_PER_HOUR
 
 W_PER_KW = 1000.0
 MONTHS_PER_YEAR = 12.0
 J_PER_KWH = 3.6e6
+OWN_PLACE = "own"
+"""Provider and region of owned hardware."""
+SAME_PRICE = 2e-5
+"""Prices of a record have 6 digits."""
 
 
 @dataclass(frozen=True)
@@ -105,39 +118,180 @@ def owned_cost(node: Node) -> OwnedCost:
     )
 
 
-def gpu_of(owned: Owned, tdp_w: float, power: OwnedPower, *, moe: bool = False) -> Node:
-    """Return one owned GPU with its share of the server, from slo.yaml and the chip's limit.
+@dataclass(frozen=True)
+class Use:
+    """What a plan makes of hardware.
+
+    Attributes:
+        moe: Whether the model is a mixture of experts, which draws less.
+        load: Mean rate / rate that the fleet is sized for, at most 1; offline work 1.
+    """
+
+    moe: bool = False
+    load: float = 1.0
+
+
+def use_of(slo: Slo, architecture: Architecture) -> Use:
+    """Return what a plan makes of hardware."""
+    moe = any(isinstance(group.ffn, MoeFfn) for group in architecture.layers)
+    return Use(moe, mean_load(slo))
+
+
+def mean_load(slo: Slo) -> float:
+    """Return mean rate / rate that the fleet is sized for, at most 1; offline work 1."""
+    rate, mean = slo.traffic.rate_per_s, slo.traffic.average_rate_per_s
+    return min(mean / rate, 1.0) if rate and mean else 1.0
+
+
+def draw_of(accelerator: Accelerator, power: OwnedPower | None, *, moe: bool) -> Draw | None:
+    """Return what one GPU draws with its share of the server; None = nobody states it.
+
+    Args:
+        accelerator: States the limit of the GPU.
+        power: How much of it serving draws, and what the server adds.
+        moe: Whether the model is a mixture of experts.
+
+    >>> from planner.catalog import load_catalog
+    >>> catalog = load_catalog()
+    >>> draw = draw_of(catalog.accelerator("h100-sxm"), catalog.terms.power, moe=False)
+    >>> round(draw.busy_w), round(draw.light_w), round(draw.rated_w)
+    (703, 581, 1260)
+    """
+    if accelerator.tdp_w is None or power is None:
+        return None
+    busy = accelerator.tdp_w * (power.gpu_share_moe if moe else power.gpu_share_dense)
+    return Draw(
+        light_w=rounded_number(busy * power.light_load_share + power.host_w_per_gpu),
+        busy_w=rounded_number(busy + power.host_w_per_gpu),
+        rated_w=rounded_number(accelerator.tdp_w * power.rated_share),
+    )
+
+
+def mean_w(draw: Draw, load: float) -> float:
+    """Return the mean draw at a mean load [W]: between few requests at a time and the busy hour.
+
+    >>> mean_w(Draw(light_w=500.0, busy_w=700.0, rated_w=1260.0), 0.5)
+    600.0
+    """
+    return draw.light_w + (draw.busy_w - draw.light_w) * load
+
+
+def gpu_of(owned: Owned, capex_usd: float, draw: Draw, load: float = 1.0) -> Node:
+    """Return one owned GPU with its share of the server.
 
     Args:
         owned: What slo.yaml says; per GPU.
-        tdp_w: Power limit of the GPU [W].
-        power: How much of it serving draws, and what the server adds.
-        moe: Whether the model is a mixture of experts, which draws less.
+        capex_usd: Purchase price [USD].
+        draw: Its power.
+        load: Mean rate / rate sized for.
     """
     return Node(
         gpus=1,
-        capex_usd=owned.capex_usd,
+        capex_usd=capex_usd,
         lifetime_years=owned.lifetime_years,
         residual_share=owned.residual_share,
-        average_kw=average_w_per_gpu(tdp_w, power, moe=moe) / W_PER_KW,
-        provisioned_kw=tdp_w * power.rated_share / W_PER_KW,
+        capital_rate=owned.capital_rate,
+        maintenance_share=owned.maintenance_share,
+        staff_usd_per_year=owned.staff_usd_per_year,
+        average_kw=mean_w(draw, load) / W_PER_KW,
+        provisioned_kw=draw.rated_w / W_PER_KW,
         usd_per_kwh=owned.power_usd_per_kwh,
         pue=owned.pue,
         usd_per_kw_month=owned.colocation_usd_per_kw_month,
     )
 
 
-def average_w_per_gpu(tdp_w: float, power: OwnedPower, *, moe: bool = False) -> float:
-    """Return the mean draw of a serving GPU with its share of the server [W].
+def owned_gpu(catalog: Catalog, accelerator: Accelerator, owned: Owned, use: Use) -> OwnedCost:
+    """Return what a GPU of one's own costs in a plan.
 
-    >>> power = OwnedPower(
-    ...     gpu_share_dense=0.79, gpu_share_moe=0.68, host_w_per_gpu=150.0, rated_share=1.8
-    ... )
-    >>> round(average_w_per_gpu(700.0, power))
-    703
+    Raises:
+        InputError: Nobody states what it draws.
     """
-    share = power.gpu_share_moe if moe else power.gpu_share_dense
-    return tdp_w * share + power.host_w_per_gpu
+    draw = draw_of(accelerator, catalog.terms.power, moe=use.moe)
+    if draw is None:
+        message = f"the catalog does not know what {accelerator.id} draws (tdp_w, terms.yaml power)"
+        raise InputError("slo.yaml", [Fault("", "purchase.accelerators", message)])
+    prices = {catalog.accelerator(k).id: v for k, v in owned.capex_usd.items() if k != FOR_ALL}
+    price = prices.get(accelerator.id, owned.capex_usd.get(FOR_ALL))
+    if price is None:
+        message = f"no price for {accelerator.id}; add it, or take it out of accelerators"
+        raise InputError("slo.yaml", [Fault("", "purchase.owned.capex_usd", message)])
+    return owned_cost(gpu_of(owned, price, draw, use.load))
+
+
+def owned_offers(catalog: Catalog, purchase: Purchase, use: Use, as_of: str) -> tuple[Offer, ...]:
+    """Return what slo.yaml says of owned hardware as price rows, one an accelerator.
+
+    Args:
+        catalog: Accelerators, and what they draw.
+        purchase: Accelerators and their costs; empty unless term ``owned`` is among the terms.
+        use: What the plan makes of them.
+        as_of: Day of the plan, YYYY-MM-DD; what slo.yaml says is as old.
+
+    Raises:
+        InputError: A price or a power figure is missing, or a price is of something else.
+    """
+    owned = purchase.owned
+    if owned is None:
+        return ()
+    chips = {chip.id: chip for chip in map(catalog.accelerator, purchase.accelerators)}
+    strange = [
+        k for k in owned.capex_usd if k != FOR_ALL and catalog.accelerator(k).id not in chips
+    ]
+    if strange:
+        message = f"{strange[0]} is not among purchase.accelerators; add it there, or remove it"
+        raise InputError("slo.yaml", [Fault("", "purchase.owned.capex_usd", message)])
+    return tuple(
+        _offer(chip, usual_gpus(catalog, chip), owned_gpu(catalog, chip, owned, use), owned, as_of)
+        for chip in chips.values()
+    )
+
+
+def _offer(chip: Accelerator, usual: int, cost: OwnedCost, owned: Owned, as_of: str) -> Offer:
+    gpus = owned.gpus_per_server or usual
+    return Offer(
+        provider=OWN_PLACE,
+        instance_type=f"{gpus} x {chip.id}",
+        accelerator=chip.id,
+        gpus=gpus,
+        region=OWN_PLACE,
+        term="owned",
+        list_price_per_hour=rounded_number(cost.usd_per_gpu_hour() * gpus),
+        seen=as_of,
+        seen_basis="the day of the plan",
+        source="slo.yaml, purchase.owned",
+    )
+
+
+def usual_gpus(catalog: Catalog, chip: Accelerator) -> int:
+    """Return the GPUs of a usual server: those that its link joins, else the largest for sale.
+
+    A link that joins racks says nothing of a server.
+    """
+    domain = chip.link.domain_gpus if chip.link else 1
+    if 1 < domain <= RACK_SCALE:
+        return domain
+    return max((o.gpus for o in catalog.offers if o.accelerator == chip.id), default=1)
+
+
+def owned_parts(cost: OwnedCost, gpus: int, usd_per_hour: float) -> OwnedParts | None:
+    """Return the price of owned GPUs by part; None = the price is not the cost.
+
+    Args:
+        cost: Of one GPU.
+        gpus: GPUs bought.
+        usd_per_hour: Their price, which a price file may have replaced [USD/h].
+    """
+    share = gpus / HOURS_PER_YEAR
+    if not math.isclose(cost.usd_per_year * share, usd_per_hour, rel_tol=SAME_PRICE):
+        return None
+    return OwnedParts(
+        capital=rounded_number(cost.capital * share),
+        maintenance=rounded_number(cost.maintenance * share),
+        energy=rounded_number(cost.energy * share),
+        space=rounded_number(cost.colocation * share),
+        staff=rounded_number(cost.staff * share),
+    )
 
 
 def capital_usd_per_year(
@@ -170,7 +324,10 @@ def colocation_usd_per_year(provisioned_kw: float, usd_per_kw_month: float) -> f
     return provisioned_kw * MONTHS_PER_YEAR * usd_per_kw_month
 
 
-def energy_kwh_per_mtok(power_w: float, tokens_per_s: float, pue: float = 1.0) -> float:
+Number = TypeVar("Number", float, Floats)
+
+
+def energy_kwh_per_mtok(power_w: Number, tokens_per_s: Number, pue: float = 1.0) -> Number:
     """Return the energy of a million tokens [kWh].
 
     Args:

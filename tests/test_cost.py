@@ -1,5 +1,8 @@
 """Money, by hand."""
 
+from dataclasses import replace
+from datetime import date
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -17,7 +20,7 @@ from planner.cost import (
 )
 from planner.errors import InputError
 from planner.spec.offer import Offer
-from planner.spec.purchase import Purchase
+from planner.spec.purchase import Owned, Purchase
 
 
 def offer(**values):
@@ -107,6 +110,32 @@ def test_the_cheapest_offer_depends_on_how_many_are_needed():
     assert bill.offer.tolist() == [1, 1, 0, 0]
 
 
+def test_a_quota_that_does_not_suffice_sends_the_rest_elsewhere():
+    few, many = offer(quota_instances=2), offer(provider="bulk", quota_instances=4)
+    quotes = Quotes((few, many), (15.0, 20.0))
+    bill = cheapest(quotes, np.array([2.0, 3.0, 4.0]))
+    assert bill.offer.tolist() == [0, 1, 1]
+    assert bill.usd_per_hour.tolist() == [30.0, 60.0, 80.0]
+    assert bill.quota_use.tolist() == [1.0, 0.75, 1.0]
+
+
+def test_beyond_every_quota_the_nearest_is_named_and_marked():
+    few, many = offer(quota_instances=2), offer(provider="bulk", quota_instances=4)
+    bill = cheapest(Quotes((few, many), (15.0, 20.0)), np.array([6.0]))
+    # 6 of 4 is nearer than 6 of 2, though dearer.
+    assert (bill.offer.tolist(), bill.quota_use.tolist()) == ([1], [1.5])
+
+
+def test_a_lease_above_the_quota_can_never_be_had():
+    lease = offer(minimum_instances=8, quota_instances=4)
+    bill = cheapest(Quotes((lease,), (10.0,)), np.array([1.0]))
+    assert (bill.instances.tolist(), bill.quota_use.tolist()) == ([8.0], [2.0])
+
+
+def test_without_a_quota_none_of_it_is_used():
+    assert cheapest(Quotes((offer(),), (10.0,)), np.array([99.0])).quota_use.tolist() == [0.0]
+
+
 def test_what_nobody_sells_costs_without_bound():
     bill = cheapest(Quotes((), ()), np.array([1.0]))
     assert bill.offer.tolist() == [-1]
@@ -136,6 +165,56 @@ class TestAllowedOffers:
         flags = {o.flag for o in self.catalog.offers}
         assert "fractional" in flags
         assert "fractional" not in {o.flag for o in self.allowed()}
+
+    def test_flags_that_no_plan_can_use_stay_out_whatever_is_allowed(self):
+        rows = [
+            offer(flag=flag, provider=flag or "clean")
+            for flag in ("", "partial", "fractional", "suspect", "stale", "estimate", "small-host")
+        ]
+        found = allowed_offers(
+            replace(self.catalog, offers=tuple(rows)),
+            Purchase(allow_flagged_prices=True),
+            "2026-11-29",
+        )
+        # Flagged rows of whole instances stay in the shop; picks rest on them only if allowed.
+        assert {o.flag for o in found} == {"", "suspect", "stale", "estimate", "small-host"}
+
+    @pytest.mark.parametrize(
+        ("dates", "day", "sold"),
+        [
+            ({"valid_to": date(2026, 11, 28)}, "2026-11-29", False),
+            ({"valid_to": date(2026, 11, 29)}, "2026-11-29", True),
+            ({"valid_from": date(2026, 11, 30)}, "2026-11-29", False),
+            ({"valid_from": date(2026, 11, 29)}, "2026-11-29", True),
+        ],
+        ids=["expired the day before", "its last day", "from tomorrow on", "its first day"],
+    )
+    def test_a_price_is_good_from_its_first_day_to_its_last(self, dates, day, sold):
+        rows = (offer(provider="always"), offer(**dates))
+        found = allowed_offers(replace(self.catalog, offers=rows), Purchase(), day)
+        assert ("acme" in {o.provider for o in found}) == sold
+
+    def test_only_expired_prices_are_refused_with_their_day(self):
+        rows = (offer(valid_to=date(2026, 11, 1)), offer(provider="b", flag="partial"))
+        with pytest.raises(InputError, match=r"none of the 2 offers .* expired on 2026-11-01"):
+            allowed_offers(replace(self.catalog, offers=rows), Purchase(), "2026-11-29")
+
+    def test_hardware_of_ones_own_has_no_provider_and_no_region(self):
+        rows = (offer(), offer(provider="own", region="own", term="owned"))
+        purchase = Purchase(
+            terms=("on_demand", "owned"),
+            providers=("acme",),
+            regions=("here",),
+            accelerators=("h100-sxm",),
+            owned=Owned(capex_usd=4e4, lifetime_years=5.0, colocation_usd_per_kw_month=184.0),
+        )
+        found = allowed_offers(replace(self.catalog, offers=rows), purchase, "2026-11-29")
+        assert [o.provider for o in found] == ["acme", "own"]
+
+    def test_spot_costs_what_an_hour_of_work_costs(self):
+        rows = [offer(term="spot"), offer(term="spot", provider="b", interruption_share=0.5)]
+        # Shipped allowance: 20 / (1 - 0.1); the row's own: 20 / (1 - 0.5).
+        assert quote(self.catalog, rows).prices == pytest.approx((22.2222, 40.0), abs=1e-4)
 
     def test_an_unknown_provider_is_answered_with_the_nearest(self):
         with pytest.raises(InputError, match="did you mean 'lambda'"):

@@ -11,16 +11,21 @@ from hypothesis import strategies as st
 from planner.catalog import load_catalog
 from planner.cost_owned import (
     Node,
-    average_w_per_gpu,
+    Use,
     capital_usd_per_year,
     carbon_g_per_mtok,
+    draw_of,
     energy_kwh_per_mtok,
-    gpu_of,
+    mean_w,
     owned_cost,
+    owned_gpu,
+    owned_offers,
+    owned_parts,
     usd_per_mtok_owned,
 )
 from planner.errors import InputError
-from planner.spec.purchase import Owned
+from planner.spec.money import Draw
+from planner.spec.purchase import Owned, Purchase
 
 # An 8-GPU server of 350,000 USD, five years, 25 % residual, 10.2 kW of colocation at 184 USD.
 SERVER = Node(
@@ -97,16 +102,111 @@ def test_owned_tokens_by_hand():
     assert got == pytest.approx(0.23789, abs=1e-5)
 
 
-def test_slo_yaml_and_the_shipped_power_figures_give_the_draw_of_a_gpu():
-    # H100 700 W: dense 0.79 x 700 + 150 = 703 W, MoE 0.68 x 700 + 150 = 626 W, rated 1.8 x 700.
-    power = load_catalog().terms.power
-    assert power is not None
-    assert average_w_per_gpu(700.0, power) == pytest.approx(703.0)
-    owned = Owned(capex_usd=40_000.0, lifetime_years=5.0, power_usd_per_kwh=0.1, pue=1.2)
-    node = gpu_of(owned, 700.0, power, moe=True)
-    assert (node.average_kw, node.provisioned_kw) == pytest.approx((0.626, 1.26))
-    # 40,000 / 5 + 0.626 x 1.2 x 876 = 8,658.05 USD a year.
-    assert owned_cost(node).usd_per_year == pytest.approx(8_658.05, abs=0.01)
+CATALOG = load_catalog()
+H100 = CATALOG.accelerators["h100-sxm"]
+
+
+def test_the_shipped_power_figures_give_the_draw_of_a_gpu():
+    # H100 700 W: dense 0.79 x 700 + 150 = 703 W, with few requests 0.78 x 553 + 150 = 581.34 W;
+    # MoE 0.68 x 700 + 150 = 626 W; rated 1.8 x 700 = 1,260 W.
+    dense, moe = (draw_of(H100, CATALOG.terms.power, moe=moe) for moe in (False, True))
+    assert dense is not None
+    assert moe is not None
+    assert (dense.busy_w, dense.light_w, dense.rated_w) == pytest.approx((703.0, 581.34, 1260.0))
+    assert moe.busy_w == pytest.approx(626.0)
+
+
+def test_what_nobody_states_is_not_known():
+    assert draw_of(H100, None, moe=False) is None
+    assert draw_of(CATALOG.accelerators["tpu-v6e"], CATALOG.terms.power, moe=False) is None
+
+
+def test_the_draw_follows_the_mean_load():
+    draw = Draw(light_w=500.0, busy_w=700.0, rated_w=1260.0)
+    assert [mean_w(draw, load) for load in (0.0, 0.25, 1.0)] == [500.0, 550.0, 700.0]
+
+
+def owned(**changes):
+    values = {"capex_usd": 40_000.0, "lifetime_years": 5.0, "power_usd_per_kwh": 0.1, "pue": 1.2}
+    return Owned.model_validate(values | changes)
+
+
+def test_a_gpu_of_slo_yaml_by_hand():
+    # 8,000 capital + 5 % of 40,000 + 500 staff + 642.17 W x 1.2 x 876 = 675.05 USD a year.
+    asked = owned(maintenance_share=0.05, staff_usd_per_year=500.0)
+    cost = owned_gpu(CATALOG, H100, asked, Use(load=0.5))
+    assert cost.energy == pytest.approx(675.05, abs=0.01)
+    assert cost.usd_per_year == pytest.approx(11_175.05, abs=0.01)
+
+
+def test_rent_goes_by_rated_power_and_leaves_nothing_for_energy():
+    asked = owned(power_usd_per_kwh=None, pue=None, colocation_usd_per_kw_month=184.0)
+    cost = owned_gpu(CATALOG, H100, asked, Use())
+    # 1.26 kW x 12 x 184 = 2,782.08 USD.
+    assert cost.colocation == pytest.approx(2_782.08)
+    assert cost.energy == 0.0
+
+
+class TestOwnedOffers:
+    def offers(self, accelerators=("h100-sxm",), catalog=CATALOG, **changes):
+        asked = Purchase(terms=("owned",), accelerators=accelerators, owned=owned(**changes))
+        return owned_offers(catalog, asked, Use(), "2026-11-29")
+
+    def test_a_server_of_eight_by_hand(self):
+        (offer,) = self.offers()
+        # 8,000 + 703 W x 1.2 x 876 = 8,738.99 USD a year and GPU; / 8760 x 8 = 7.98082 USD/h.
+        assert (offer.provider, offer.region, offer.term, offer.gpus) == ("own", "own", "owned", 8)
+        assert offer.list_price_per_hour == pytest.approx(7.98082, abs=1e-5)
+        assert (offer.seen, offer.source) == ("2026-11-29", "slo.yaml, purchase.owned")
+
+    def test_each_accelerator_has_its_own_price(self):
+        h100, l40s = self.offers(
+            accelerators=("H100", "l40s"), capex_usd={"h100-sxm": 40_000.0, "l40s": 10_000.0}
+        )
+        assert (h100.accelerator, l40s.accelerator) == ("h100-sxm", "l40s")
+        # L40S 350 W: 2,000 + (0.79 x 350 + 150) W x 1.2 x 876 = 2,448.34 a year; x 8 / 8760.
+        assert l40s.list_price_per_hour == pytest.approx(2.235927, abs=1e-5)
+
+    @pytest.mark.parametrize(
+        ("accelerator", "gpus"),
+        [("h100-sxm", 8), ("gb200", 4), ("gh200", 1), ("l4", 8)],
+        ids=[
+            "its link joins eight",
+            "trays of four",
+            "one GPU a host",
+            "PCIe of eight",
+        ],
+    )
+    def test_servers_have_their_usual_size(self, accelerator, gpus):
+        (offer,) = self.offers(accelerators=(accelerator,))
+        assert offer.gpus == gpus
+
+    def test_another_size_may_be_stated(self):
+        (offer,) = self.offers(gpus_per_server=4)
+        assert offer.gpus == 4
+        assert offer.list_price_per_hour == pytest.approx(7.98082 / 2, abs=1e-5)
+
+    def test_a_price_that_is_missing_or_of_something_else_is_refused(self):
+        with pytest.raises(InputError, match="no price for l40s"):
+            self.offers(accelerators=("h100-sxm", "l40s"), capex_usd={"h100-sxm": 4e4})
+        with pytest.raises(InputError, match="a100-sxm-80 is not among"):
+            self.offers(capex_usd={"all": 4e4, "a100-sxm-80": 1e4})
+
+    def test_what_nobody_knows_the_draw_of_is_refused(self):
+        with pytest.raises(InputError, match="what tpu-v6e draws"):
+            self.offers(accelerators=("tpu-v6e",))
+
+    def test_no_term_no_offer(self):
+        assert owned_offers(CATALOG, Purchase(), Use(), "2026-11-29") == ()
+
+
+def test_the_parts_add_up_to_the_price_and_are_not_told_of_another():
+    cost = owned_gpu(CATALOG, H100, owned(maintenance_share=0.05), Use())
+    price = cost.usd_per_gpu_hour() * 16
+    parts = owned_parts(cost, 16, price)
+    assert parts is not None
+    assert sum(parts.model_dump().values()) == pytest.approx(price, rel=1e-5)
+    assert owned_parts(cost, 16, price * 1.01) is None
 
 
 money = st.floats(1.0, 1e7)

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from planner.errors import InputError, suggestion
 from planner.spec.explanation import Explanation, Item, Section
+from planner.spec.money import Energy
 from planner.spec.record import ClassArchive, Latency, Margin, Option, PlanRecord
 from planner.spec.record_file import read_record
 
@@ -29,6 +30,7 @@ def explain(file: Path, option: str = "cheapest") -> Explanation:
     margin = next(m for m in archive.margins if m.generation == chosen.generation)
     sections = (
         Section("money", tuple(_money(chosen))),
+        *_energy_section(chosen),
         Section("load", tuple(_load(chosen))),
         Section("latency", tuple(_latency(record, chosen, margin))),
         Section("memory of the fullest GPU", tuple(_memory(chosen))),
@@ -45,13 +47,22 @@ def find_option(record: PlanRecord, name: str, source: str) -> Option:
         InputError: There is none; names the nearest.
     """
     identity = record.picks.get(name, name)
-    options = [*record.options, *record.untrusted, *(miss.option for miss in record.misses)]
+    near = [miss.option for miss in record.misses]
+    near += [one.option for one in record.relaxations if one.option is not None]
+    options = [*record.options, *record.untrusted, *near]
     for option in options:
         if option.id == identity:
             return option
     known = [*record.picks, *(option.id for option in options)]
-    hint = suggestion(name, known) or f"; picks are {', '.join(record.picks) or 'none'}"
+    hint = suggestion(name, known) or f"; {_choices(record)}"
     raise InputError(source, [f"has no option '{name}'{hint}"])
+
+
+def _choices(record: PlanRecord) -> str:
+    if record.picks:
+        return f"picks are {', '.join(record.picks)}"
+    near = ", ".join(miss.option.id for miss in record.misses) or "none"
+    return f"nothing meets every target of this plan; the nearest are {near}"
 
 
 def _n(value: float | None, unit: str = "") -> str:
@@ -65,7 +76,9 @@ def _money(o: Option) -> Iterator[Item]:
     m, p = o.money, o.money.price
     place = f"{p.provider} {p.instance_type} {p.region} {p.term}"
     row = f"{place}, seen {p.seen} ({p.seen_basis}): {p.source}"
-    yield Item("price", _n(p.usd_per_instance_hour, "USD per instance-hour"), "", row)
+    lost = f"what is paid for / (1 - {p.interruption_share:g} that interruptions cost)"
+    formula = lost if p.interruption_share else ""
+    yield Item("price", _n(p.usd_per_instance_hour, "USD per instance-hour"), formula, row)
     yield Item(
         "instances",
         _n(o.instances),
@@ -77,6 +90,7 @@ def _money(o: Option) -> Iterator[Item]:
         _n(m.usd_per_hour, "USD/h"),
         f"{o.instances} x {_n(p.usd_per_instance_hour)}",
     )
+    yield from _owned(o)
     mean = o.capacity_tokens_per_s * m.mean_utilization
     yield Item(
         "per million output tokens",
@@ -93,6 +107,46 @@ def _money(o: Option) -> Iterator[Item]:
         yield Item(
             "the whole run", _n(m.usd_per_job, "USD"), f"{_n(o.run_hours)} h x {_n(m.usd_per_hour)}"
         )
+
+
+PARTS = {
+    "capital": "purchase price less residual over the lifetime, with the cost of capital",
+    "maintenance": "share of the purchase price a year",
+    "energy": "mean draw x PUE x USD/kWh",
+    "space": "rated power x USD per kW and month, power included",
+    "staff": "USD a year and GPU",
+}
+"""Part of the price of owned hardware -> how it comes about."""
+
+
+def _owned(o: Option) -> Iterator[Item]:
+    if o.money.owned is None:
+        return
+    for name, formula in PARTS.items():
+        value = getattr(o.money.owned, name)
+        if value:
+            yield Item(f"of which {name}", _n(value, "USD/h"), formula, "slo.yaml, purchase.owned")
+
+
+def _energy_section(o: Option) -> Iterator[Section]:
+    if o.energy is not None:
+        yield Section("energy", tuple(_energy(o, o.energy)))
+
+
+def _energy(o: Option, e: Energy) -> Iterator[Item]:
+    source = "accelerator's file, tdp_w; terms.yaml, power"
+    yield Item("mean draw", _n(e.mean_kw, "kW"), f"{o.gpus} GPUs with their servers", source)
+    yield Item("rated power", _n(e.rated_kw, "kW"), "for breakers and racks", source)
+    tokens = o.capacity_tokens_per_s * o.money.mean_utilization
+    yield Item(
+        "per million output tokens",
+        _n(e.kwh_per_mtok_output, "kWh"),
+        f"{_n(e.mean_kw)} kW x PUE {_n(e.pue)} / ({_n(tokens)} output tokens/s at the mean rate"
+        " x 3600 / 1e6)",
+    )
+    if e.g_co2e_per_mtok_output is not None:
+        carbon = _n(e.g_co2e_per_mtok_output, "g CO2e")
+        yield Item("carbon per million output tokens", carbon, "", "slo.yaml, carbon_g_per_kwh")
 
 
 def _load(o: Option) -> Iterator[Item]:

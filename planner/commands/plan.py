@@ -25,11 +25,13 @@ from planner.catalog import Catalog, data_root, load_catalog
 from planner.commands.simulate_scored import TRIALS as SIMULATIONS
 from planner.commands.simulate_scored import Effort, simulated_archive
 from planner.cost import Quotes, allowed_offers, quote
-from planner.errors import Fault, InputError, suggestion
+from planner.cost_owned import owned_offers, use_of
+from planner.errors import InputError, suggestion
 from planner.files import read_yaml
 from planner.search.columns import archives
 from planner.search.search import Found, Settings, search
 from planner.search.setup import Setting, quality_case, reach_of, setting, with_reach
+from planner.search.shortage import shortage
 from planner.search.storage import Address
 from planner.search.stored_study import Identity, Store
 from planner.select.answers import answers
@@ -43,6 +45,7 @@ from planner.select.trace_notes import trace_notes
 from planner.spec.architecture import Architecture
 from planner.spec.calibration import read_calibration
 from planner.spec.load import load
+from planner.spec.offer import Offer
 from planner.spec.record import ClassArchive, Inputs, PlanRecord, SearchReport
 from planner.spec.slo import Slo
 from planner.spec.space import SearchSpace
@@ -53,10 +56,6 @@ Scored = Literal["formula", "simulate"]
 
 SLACK = 1.5
 """Deployments up to so many times the latency targets are kept, for targets that move a little."""
-LATER: dict[str, Callable[[Slo], bool]] = {
-    "purchase.owned": lambda s: s.purchase.owned is not None,
-}
-"""Keys of slo.yaml that this version reads but cannot plan for."""
 
 
 def plan(  # noqa: PLR0913  (the options of the command line)
@@ -102,7 +101,6 @@ def plan(  # noqa: PLR0913  (the options of the command line)
         InputError: A file, a name or a value that cannot be used.
     """
     asked, folder = _slo(slo)
-    _refuse_later(asked)
     recorded = with_trace(asked, folder) if asked.traffic.trace is not None else None
     asked = with_headroom(recorded.slo if recorded else asked)
     known = catalog if isinstance(catalog, Catalog) else load_catalog(catalog, prices=prices)
@@ -112,7 +110,7 @@ def plan(  # noqa: PLR0913  (the options of the command line)
     chosen_space = _space(space)
     model = with_weights_on_disk(find_model(asked.model, folder), known.precisions)
     asked, architecture = asked.model_copy(update={"model": model.name}), model.architecture
-    offers = allowed_offers(known, asked.purchase, day)
+    offers = for_sale(known, asked, architecture, day)
     made = setting(asked, known, chosen_space, architecture, offers)
     made = replace(made, notes=(*model.notes, *made.notes))
     work = _Work(asked, known, architecture, made, progress, recorded)
@@ -253,6 +251,8 @@ def _record(work: _Work, result: _Result, inputs: Inputs) -> PlanRecord:
         shown=chosen.shown,
         untrusted=chosen.untrusted,
         misses=chosen.misses,
+        relaxations=chosen.relaxations,
+        obstacle="" if len(found.table) else shortage(work.made.problem),
         assumptions=(
             *work.made.notes,
             *(trace_notes(work.recorded, result.checks) if work.recorded else ()),
@@ -298,14 +298,20 @@ def checked_day(text: str) -> str:
         raise InputError("--as-of", [f"'{text}' is no date; write YYYY-MM-DD"]) from None
 
 
-def _refuse_later(slo: Slo) -> None:
-    faults = [
-        Fault("", key, "this version cannot plan for it yet; remove it")
-        for key, given in LATER.items()
-        if given(slo)
-    ]
-    if faults:
-        raise InputError("slo.yaml", faults)
+def for_sale(catalog: Catalog, slo: Slo, architecture: Architecture, day: str) -> tuple[Offer, ...]:
+    """Return the offers that slo.yaml allows, with what it says of hardware of one's own.
+
+    Args:
+        catalog: Offers, accelerators and what they draw.
+        slo: What may be bought; lengths and rate filled in.
+        architecture: The model; it decides what hardware draws.
+        day: YYYY-MM-DD that prices are judged by.
+
+    Raises:
+        InputError: A name that nobody knows, a price that is missing, or nothing is left.
+    """
+    own = owned_offers(catalog, slo.purchase, use_of(slo, architecture), day)
+    return allowed_offers(replace(catalog, offers=(*catalog.offers, *own)), slo.purchase, day)
 
 
 def _space(space: str | Path | SearchSpace) -> SearchSpace:
@@ -317,6 +323,7 @@ def _space(space: str | Path | SearchSpace) -> SearchSpace:
         path = Path(space)
     if not path.is_file() and path.suffix not in (".yaml", ".yml"):
         names = sorted(file.stem for file in shipped.glob("*.yaml"))
-        hint = suggestion(str(space), names) or f"; known are {', '.join(names)}"
-        raise InputError("--space", [f"unknown space '{space}'{hint}, or give a file"])
+        near = suggestion(str(space), names)
+        hint = near or f"; known are {', '.join(names)}, or give a file"
+        raise InputError("--space", [f"unknown space '{space}'{hint}"])
     return load(read_yaml(path), SearchSpace)

@@ -23,12 +23,11 @@ from planner.candidates.models import find_model
 from planner.candidates.trace_load import with_trace
 from planner.candidates.weights_on_disk import with_weights_on_disk
 from planner.catalog import Catalog, load_catalog
-from planner.commands.plan import SLACK, _refuse_later, _slo, _space, checked_day
+from planner.commands.plan import SLACK, _slo, _space, checked_day, for_sale
 from planner.commands.portfolio_choice import combined, shared_limits
 from planner.commands.portfolio_menu import Limited
 from planner.commands.portfolio_task import Asked, Common, Finished, Task, run
 from planner.commands.workers import results
-from planner.cost import allowed_offers
 from planner.errors import Fault, InputError
 from planner.files import digest, read_yaml, write_text
 from planner.search.problem import Reach
@@ -230,7 +229,6 @@ def _names(files: Sequence[Path]) -> list[str]:
 
 def _one(file: Path, name: str, common: Common, day: str) -> tuple[Asked, _Model]:
     asked, folder = _slo(file)
-    _refuse_later(asked)
     recorded = with_trace(asked, folder) if asked.traffic.trace is not None else None
     asked = with_headroom(recorded.slo if recorded else asked)
     model = with_weights_on_disk(find_model(asked.model, folder), common.catalog.precisions)
@@ -249,7 +247,7 @@ def _one(file: Path, name: str, common: Common, day: str) -> tuple[Asked, _Model
         slo=asked,
         slack=SLACK,
         inputs=inputs,
-        offers=allowed_offers(common.catalog, asked.purchase, day),
+        offers=for_sale(common.catalog, asked, model.architecture, day),
         recorded=recorded,
     )
     return plan, _Model(model.architecture, model.notes)

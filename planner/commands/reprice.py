@@ -146,6 +146,7 @@ def _record(
             "shown": chosen.shown,
             "untrusted": chosen.untrusted,
             "misses": chosen.misses,
+            "relaxations": chosen.relaxations,
             "assumptions": tuple(dict.fromkeys(notes)),
             "search": search,
         }

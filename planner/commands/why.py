@@ -10,6 +10,7 @@ from planner.candidates.points import PointResolver, Rejected, Resolved
 from planner.catalog import Catalog
 from planner.commands.score import read_cells
 from planner.commands.stored import Stored, open_plan
+from planner.cost_owned import draw_of, use_of
 from planner.errors import Fault, InputError
 from planner.search.setup import acceptance
 from planner.select.answers import answers
@@ -113,10 +114,11 @@ def _classes(stored: Stored, r: Resolved) -> tuple[Hardware, ...]:
             made = hardware_class(r.accelerator, offer.gpus, offer.link, offer.internode_gb_per_s)
             found.setdefault(made.id, made)
     known: Mapping[str, Hardware] = {a.hardware.id: a.hardware for a in stored.record.archive}
-    return tuple(known.get(key) or _hardware(made) for key, made in found.items())
+    return tuple(known.get(key) or _hardware(stored, made) for key, made in found.items())
 
 
-def _hardware(made: HardwareClass) -> Hardware:
+def _hardware(stored: Stored, made: HardwareClass) -> Hardware:
+    moe = use_of(stored.slo, stored.scene.architecture).moe
     return Hardware(
         id=made.id,
         accelerator=made.accelerator.id,
@@ -127,4 +129,5 @@ def _hardware(made: HardwareClass) -> Hardware:
         link_gb_per_s=made.link_gb_per_s,
         internode_gb_per_s=made.internode_gb_per_s,
         memory_gib=made.accelerator.memory_gib,
+        draw=draw_of(made.accelerator, stored.catalog.terms.power, moe=moe),
     )

@@ -46,6 +46,15 @@ def _money(name: str) -> Column:
     return (name, lambda option: getattr(option.money, name))
 
 
+def _owned(name: str) -> Column:
+    """Return a part of the price of owned hardware [USD/h]."""
+    return (f"owned_{name}_usd_per_hour", lambda o: getattr(o.money.owned, name, None))
+
+
+def _energy(name: str) -> Column:
+    return (name, lambda o: getattr(o.energy, name, None))
+
+
 def _price(name: str) -> Column:
     return (f"price_{name}", lambda option: getattr(option.money.price, name))
 
@@ -69,6 +78,9 @@ COLUMNS: tuple[Column, ...] = (
     ("quality_loss_percent", lambda o: o.quality.median),
     ("quality_loss_p90_percent", lambda o: o.quality.p90),
     ("quality_grade", lambda o: o.quality.grade),
+    *(_owned(name) for name in ("capital", "maintenance", "energy", "space", "staff")),
+    *(_energy(name) for name in ("mean_kw", "rated_kw", "kwh_per_mtok_output")),
+    _energy("g_co2e_per_mtok_output"),
     *(_plain(name) for name in ("power_w", "evidence")),
     ("flags", lambda o: "; ".join(o.flags)),
     ("binding_limit", lambda o: o.binding.limit),

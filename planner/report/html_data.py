@@ -33,6 +33,10 @@ def page_data(pack: Pack) -> Data:
             f"{words.parallelism(m.option)} on {words.hardware(m.option)} misses"
             f" {'; '.join(m.misses)}. Would do: {', or '.join(m.would_do) or '-'}"
             for m in record.misses
+        ]
+        + [
+            *(words.relaxation(one) for one in record.relaxations),
+            *([record.obstacle] if record.obstacle else []),
         ],
         "prices": _prices(pack),
         "assumptions": [list(texts) for texts in statements(pack)],
@@ -98,6 +102,11 @@ def _facts(o: Option) -> Iterator[tuple[str, str]]:
     yield "Per Mtok output, full load", words.money(m.usd_per_mtok_full)
     if m.autoscaled is not None:
         yield "Per Mtok output, autoscaled", words.autoscaled(o)
+    if m.owned is not None:
+        parts = ((name, value) for name, value in m.owned.model_dump().items() if value)
+        yield "Of which", ", ".join(f"{name} {words.money(value)}/h" for name, value in parts)
+    if o.energy is not None:
+        yield "Energy", words.energy(o.energy)
     if m.usd_per_job is not None:
         yield "The whole run", f"{words.money(m.usd_per_job)} in {words.number(o.run_hours)} h"
     yield "Engine", words.engine(o)

@@ -246,9 +246,21 @@ def _untrusted(console: Console, record: PlanRecord) -> None:
 
 def _misses(console: Console, record: PlanRecord) -> None:
     console.print(f"No candidate meets every target ({record.search.candidates:,} considered).")
-    for miss in record.misses:
-        for line in _miss_lines(miss):
-            console.print(escape(line), soft_wrap=True)
+    lines = [line for miss in record.misses for line in _miss_lines(miss)]
+    if record.obstacle:
+        lines += ["", f"  {record.obstacle}"]
+    if record.relaxations:
+        lines += ["", "One limit alone, all others as asked:"]
+        lines += [f"  {words.relaxation(one)}" for one in record.relaxations]
+    for line in lines:
+        console.print(escape(line), soft_wrap=True)
+
+
+MISS_TITLES = {
+    "nearest": "nearest:",
+    "within the purchase limits": "nearest of what may be bought:",
+    "keeps the targets": "nearest that keeps the targets:",
+}
 
 
 def _miss_lines(miss: Miss) -> list[str]:
@@ -259,8 +271,9 @@ def _miss_lines(miss: Miss) -> list[str]:
     )
     return [
         "",
-        f"  nearest:  {near}",
+        f"  {MISS_TITLES[miss.kind]} {near}",
         f"  misses:   {'; '.join(miss.misses)}",
+        f"  binds:    {words.binding(option)}",
         f"  would do: {', or '.join(miss.would_do) or 'nothing that was tried'}",
     ]
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import datetime
 from collections.abc import Mapping
 
-from planner.spec.record import Option, PlanRecord
+from planner.spec.money import Energy
+from planner.spec.record import Option, PlanRecord, Relaxation
 
 PICK_TITLES: Mapping[str, str] = {
     "cheapest": "Cheapest",
@@ -118,6 +119,13 @@ def autoscaled(option: Option) -> str:
     return f"{money(scaled.usd_per_mtok_output)}, {span} replicas"
 
 
+def energy(value: Energy) -> str:
+    """Return mean draw, energy and, where asked for, carbon."""
+    carbon = value.g_co2e_per_mtok_output
+    told = f"{number(value.mean_kw)} kW, {number(value.kwh_per_mtok_output)} kWh per Mtok output"
+    return told if carbon is None else f"{told}, {number(carbon)} g CO2e"
+
+
 def quality(option: Option) -> str:
     """Return quality loss with its pessimistic end and grade."""
     q = option.quality
@@ -130,6 +138,18 @@ def binding(option: Option) -> str:
     """Return the limit that binds, and what runs out there."""
     b = option.binding
     return f"{b.limit} {percent(b.use)}, {b.resource}"
+
+
+def relaxation(one: Relaxation) -> str:
+    """Return what a limit would have to be, and what that would buy."""
+    if one.needed is None or one.option is None:
+        return f"{one.limit}: no value of it helps"
+    option, cost = one.option, one.option.money
+    return (
+        f"{one.limit}: {number(one.needed, 6)} instead of {number(one.asked, 6)} buys"
+        f" {parallelism(option)} on {hardware(option)}, {money(cost.usd_per_hour)}/h,"
+        f" {money(cost.usd_per_mtok_output)} per Mtok output"
+    )
 
 
 def lengths(value: object) -> str:

@@ -9,6 +9,7 @@ from planner.report.pack import Pack
 from planner.report.statements import statements
 from planner.report.xlsx_book import Book, Formula, Value, cell
 from planner.report.xlsx_options import COLUMNS, INDEX, Places
+from planner.spec.money import OwnedParts
 from planner.spec.record import Option, PlanRecord
 
 LABEL, FIRST = 0, 1
@@ -46,6 +47,11 @@ GROUPS: tuple[tuple[str, tuple[tuple[str, str | Callable[[Option], Value]], ...]
         ("USD per Mtok output, full load", "mtok_full"), ("USD for the whole run", "job"),
         ("USD per Mtok output, autoscaled", "scaled"),
         ("Mean utilization", "mean_use"),
+        *((f"Owned: {name} [USD/h]", f"owned_{name}") for name in OwnedParts.model_fields),
+    )),
+    ("What it draws", (
+        ("Mean draw, servers [kW]", "mean_kw"), ("Rated power, servers [kW]", "rated_kw"),
+        ("kWh per Mtok output", "kwh"), ("g CO2e per Mtok output", "carbon"),
     )),
     ("What it runs", (
         ("Engine", "engine"), ("Weights", "weights"), ("KV cache", "kv"), ("Replicas", "layout"),
@@ -142,6 +148,10 @@ def _no_pick(book: Book, row: int, record: PlanRecord) -> None:
         told = f"misses {'; '.join(miss.misses)}. Would do: {', or '.join(miss.would_do) or '-'}"
         book.put("Decision", (number, LABEL), near)
         book.put("Decision", (number, FIRST), told)
+    further = [words.relaxation(one) for one in record.relaxations]
+    further += [record.obstacle] if record.obstacle else []
+    for number, text in enumerate(further, start=row + 1 + len(record.misses)):
+        book.put("Decision", (number, LABEL), text)
 
 
 def assumptions_sheet(book: Book, pack: Pack) -> None:

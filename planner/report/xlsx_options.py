@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from planner.report import words
 from planner.report.pack import Pack
 from planner.report.xlsx_book import Book, Formula, Value, cell
+from planner.spec.money import OwnedParts, Price
 from planner.spec.offer import Offer
-from planner.spec.record import Latency, Option, Price
+from planner.spec.record import Latency, Option
 from planner.units import HOURS_PER_MONTH, HOURS_PER_YEAR, MILLION, SECONDS_PER_HOUR
 
 PER_MTOK = f"{SECONDS_PER_HOUR:.0f}/{MILLION:.0f}"
@@ -86,6 +87,17 @@ def _scaled_share(option: Option) -> Value:
     return scaled.usd_per_mtok_output / option.money.usd_per_mtok_output
 
 
+def _part(of: str, name: str) -> Callable[[Option], Value]:
+    """Return a figure of the owned hardware's price, or of the energy; None = there is none."""
+
+    def get(option: Option) -> Value:
+        whole = option.money.owned if of == "owned" else option.energy
+        value: Value = getattr(whole, name, None)
+        return value
+
+    return get
+
+
 def _tightest(option: Option) -> Value:
     shares = [t.upper / t.limit if t.upper is not None else None for t in option.targets]
     known = [share for share in shares if share is not None]
@@ -128,6 +140,11 @@ COLUMNS: tuple[Column, ...] = (
     Column("scaled", "USD per Mtok output, autoscaled", "usd_mtok", 12,
            _scaled,
            "{mtok}*{scaled_share}"),
+    *(
+        Column(f"owned_{name}", f"Owned: {name}, as planned [USD/h]", "usd", 12,
+               _part("owned", name))
+        for name in OwnedParts.model_fields
+    ),
     Column("mean", "Output tokens/s, mean", "one", 12, _rate("usd_per_mtok_output")),
     Column("total", "Prompt + output tokens/s, mean", "one", 12, _rate("usd_per_mtok_total")),
     Column("capacity", "Output tokens/s, capacity", "one", 12, _field("capacity_tokens_per_s")),
@@ -148,7 +165,12 @@ COLUMNS: tuple[Column, ...] = (
     Column("loss", "Quality loss [%]", "number", 10, lambda o: o.quality.median),
     Column("loss_p90", "Quality loss, p90 [%]", "number", 10, lambda o: o.quality.p90),
     Column("grade", "Quality evidence", "text", 10, lambda o: o.quality.grade),
-    Column("power", "Rated power [W]", "count", 10, _field("power_w")),
+    Column("power", "Rated power, GPUs [W]", "count", 10, _field("power_w")),
+    Column("rated_kw", "Rated power, servers [kW]", "number", 10, _part("energy", "rated_kw")),
+    Column("mean_kw", "Mean draw, servers [kW]", "number", 10, _part("energy", "mean_kw")),
+    Column("kwh", "kWh per Mtok output", "number", 10, _part("energy", "kwh_per_mtok_output")),
+    Column("carbon", "g CO2e per Mtok output", "number", 10,
+           _part("energy", "g_co2e_per_mtok_output")),
     Column("evidence", "Speed evidence", "text", 13, lambda o: words.EVIDENCE_WORDS[o.evidence]),
     Column("flags", "Cautions", "text", 18, lambda o: "; ".join(o.flags)),
     Column("binding", "Limit that binds", "text", 26, words.binding),

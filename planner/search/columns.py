@@ -21,6 +21,7 @@ from planner.search.problem import Problem
 from planner.search.search import Found
 from planner.search.setup import Setting
 from planner.search.shapes import ShapeTable
+from planner.spec.money import Draw
 from planner.spec.record import ClassArchive, Hardware, Rows
 from planner.units import MILLI, SECONDS_PER_HOUR
 
@@ -142,7 +143,7 @@ def archives(
         efficiency, chip = problem.tables.efficiency, hardware.accelerator
         classes.append(
             ClassArchive(
-                hardware=_hardware(hardware),
+                hardware=_hardware(hardware, made.draws[number]),
                 margins=tuple(margin(efficiency, g, chip, confidence) for g in generations),
                 rows=columns,
             )
@@ -156,7 +157,7 @@ def _distinct(rows: Deployments) -> tuple[Deployments, Indices]:
     return rows.take(first), back.ravel()
 
 
-def _hardware(hardware: HardwareClass) -> Hardware:
+def _hardware(hardware: HardwareClass, draw: Draw | None) -> Hardware:
     chip = hardware.accelerator
     guessed = {key for source in chip.sources if source.assumed for key in source.keys}
     return Hardware(
@@ -170,6 +171,7 @@ def _hardware(hardware: HardwareClass) -> Hardware:
         internode_gb_per_s=hardware.internode_gb_per_s,
         memory_gib=chip.memory_gib,
         assumed=tuple(sorted(guessed)),
+        draw=draw,
     )
 
 

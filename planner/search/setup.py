@@ -22,9 +22,11 @@ from planner.candidates.hardware import HardwareClass, hardware_class
 from planner.candidates.quality import Loss, QualityCase, quality_loss
 from planner.candidates.support import Layout
 from planner.catalog import Catalog
+from planner.cost_owned import draw_of, use_of
 from planner.errors import Fault, InputError
 from planner.search.problem import Demand, Draft, Inner, Job, Problem, Reach
 from planner.spec.architecture import Architecture
+from planner.spec.money import Draw
 from planner.spec.offer import Offer
 from planner.spec.precision import KvFormat, WeightFormat
 from planner.spec.slo import Slo
@@ -47,12 +49,14 @@ class Setting:
         offers: Offers of each hardware class of the tables.
         weights, kv: Format ids.
         notes: What had to be assumed, in sentences.
+        draws: Power of each hardware class of the tables; None = unknown.
     """
 
     problem: Problem
     engines: tuple[str, ...]
     offers: tuple[tuple[Offer, ...], ...]
     notes: tuple[str, ...]
+    draws: tuple[Draw | None, ...]
 
 
 def setting(
@@ -108,7 +112,9 @@ def setting(
         demand=_demand(slo, longest),
         spare=slo.purchase.spare_replicas,
     )
-    return Setting(problem, engines, tuple(sold for _, sold in classes), notes)
+    moe = use_of(slo, architecture).moe
+    draws = tuple(draw_of(c.accelerator, catalog.terms.power, moe=moe) for c, _ in classes)
+    return Setting(problem, engines, tuple(sold for _, sold in classes), notes, draws)
 
 
 def quality_case(slo: Slo, catalog: Catalog, architecture: Architecture) -> QualityCase:

@@ -127,6 +127,19 @@ class ShapeTable:
 
 def shape_table(problem: Problem) -> ShapeTable:
     """Return every shape that the engine supports, the conditions allow and memory holds."""
+    every, hardware, shape_of = supported(problem)
+    fits, longest = _fits(problem, every)
+    holds = (longest >= 1.0) & (fits >= 1.0)
+    kept = holds[shape_of] & _needed(problem, every.shapes, holds, hardware, shape_of)
+    return _kept(every, fits, hardware[kept], shape_of[kept])
+
+
+def supported(problem: Problem) -> tuple[ShapeTable, Indices, Indices]:
+    """Return the shapes that the engine supports and the conditions allow, whatever memory holds.
+
+    Returns:
+        The shapes without homes; hardware class and shape of each home.
+    """
     allowed = _supported(problem)
     hardware, stack, weights, kv, layout, draft = (
         axis.astype(np.intp) for axis in np.nonzero(allowed)
@@ -137,10 +150,7 @@ def shape_table(problem: Problem) -> ShapeTable:
     )
     distinct, shape_of = np.unique(codes, return_inverse=True)
     every = _unfitted(problem, sizes, twins, distinct.astype(np.intp))
-    fits, longest = _fits(problem, every)
-    holds = (longest >= 1.0) & (fits >= 1.0)
-    kept = holds[shape_of] & _needed(problem, every.shapes, holds, hardware, shape_of)
-    return _kept(every, fits, hardware[kept], shape_of[kept])
+    return every, hardware, shape_of.astype(np.intp)
 
 
 def _unfitted(

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from planner.candidates.demand import mean_lengths, metric_of, targets
 from planner.cost import Bill, Quotes, amounts, cheapest
+from planner.cost_owned import W_PER_KW, energy_kwh_per_mtok, mean_load, mean_w
 from planner.model.arrays import Floats, Indices
 from planner.model.queueing.state import (
     FEWEST_SLOTS,
@@ -141,6 +142,7 @@ class Priced:
         bill: Cheapest purchase.
         flagged: Whether that price carries a flag.
         money: USD per hour and per million tokens, by the name of the record's field.
+        power: Power and energy, by the name of the record's field; infinity = unknown.
         uses: Share of each limit of slo.yaml that is used, by its key; above 1 = broken.
     """
 
@@ -148,6 +150,7 @@ class Priced:
     bill: Bill
     flagged: Mask
     money: Mapping[str, Floats]
+    power: Mapping[str, Floats]
     uses: Mapping[str, Floats]
 
     def worst(self) -> Floats:
@@ -179,12 +182,15 @@ def priced(
         offer >= 0 and bool(flags[archives[place].hardware.id][offer].flag)
         for place, offer in zip(found.place, bill.offer, strict=True)
     ]
+    money = _money(found, bill, slo)
+    power = _power(found, archives, bill, money, slo)
     return Priced(
         answers=found,
         bill=bill,
         flagged=np.array(flagged, dtype=bool),
-        money=_money(found, bill, slo),
-        uses=_uses(found, bill, slo),
+        money=money,
+        power=power,
+        uses=_uses(found, bill, power, slo),
     )
 
 
@@ -204,7 +210,34 @@ def _money(found: Answers, bill: Bill, slo: Slo) -> dict[str, Floats]:
     return {**money, "mean_utilization": paid.mean_utilization, "usd_per_job": job}
 
 
-def _uses(found: Answers, bill: Bill, slo: Slo) -> dict[str, Floats]:
+def _power(
+    found: Answers,
+    archives: Sequence[ClassArchive],
+    bill: Bill,
+    money: Mapping[str, Floats],
+    slo: Slo,
+) -> dict[str, Floats]:
+    draws = [archive.hardware.draw for archive in archives]
+    load, owned = mean_load(slo), slo.purchase.owned
+    mean = np.array([np.inf if d is None else mean_w(d, load) for d in draws])
+    rated = np.array([np.inf if d is None else d.rated_w for d in draws])
+    gpus = _gpus(found, bill)
+    watts = gpus * mean[found.place]
+    pue = (owned.pue if owned else None) or 1.0
+    tokens = money["mean_utilization"] * found.columns["capacity_tokens_per_s"]
+    return {
+        "mean_kw": watts / W_PER_KW,
+        "rated_kw": gpus * rated[found.place] / W_PER_KW,
+        "kwh_per_mtok_output": energy_kwh_per_mtok(watts, tokens, pue),
+    }
+
+
+def _gpus(found: Answers, bill: Bill) -> Floats:
+    """Return the GPUs bought, (n,)."""
+    return found.columns["gpus"] / found.columns["instances"] * bill.instances
+
+
+def _uses(found: Answers, bill: Bill, power: Mapping[str, Floats], slo: Slo) -> dict[str, Floats]:
     uses = {target.key: found.upper[target.key] / target.limit for target in targets(slo)}
     quality, purchase, offline = slo.quality, slo.purchase, slo.traffic.offline
     if offline is not None:
@@ -220,6 +253,9 @@ def _uses(found: Answers, bill: Bill, slo: Slo) -> dict[str, Floats]:
     if purchase.budget_usd_per_hour is not None:
         uses["budget_usd_per_hour"] = bill.usd_per_hour / purchase.budget_usd_per_hour
     if purchase.max_gpus is not None:
-        bought = found.columns["gpus"] / found.columns["instances"] * bill.instances
-        uses["max_gpus"] = bought / purchase.max_gpus
+        uses["max_gpus"] = _gpus(found, bill) / purchase.max_gpus
+    if purchase.max_power_kw is not None:
+        uses["max_power_kw"] = power["rated_kw"] / purchase.max_power_kw
+    if bill.quota_use.any():
+        uses["quota_instances"] = bill.quota_use
     return uses

@@ -16,7 +16,7 @@ from planner.model.queueing.state import HIGHEST_WAIT_PROBABILITY
 from planner.pareto import rounded
 from planner.select.answers import Priced
 from planner.select.deploy import Scene
-from planner.spec.record import Autoscaled
+from planner.spec.money import Autoscaled
 from planner.spec.slo import Slo
 from planner.units import MILLI
 

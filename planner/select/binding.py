@@ -23,6 +23,8 @@ BOUGHT: dict[str, Resource] = {
     "max_loss_percent": "quality",
     "budget_usd_per_hour": "money",
     "max_gpus": "quota",
+    "quota_instances": "quota",
+    "max_power_kw": "power",
     "deadline_hours": "time",
 }
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,10 +12,10 @@ from planner.cost import instances_needed
 from planner.model.arrays import Candidates, Floats, Indices
 from planner.model.queueing import percentile, steady_state
 from planner.pareto import rounded
-from planner.select.answers import Priced
+from planner.select.answers import Mask, Priced
 from planner.select.deploy import Scene, repeat
 from planner.select.front import cost, reasons
-from planner.spec.record import Miss, Option
+from planner.spec.record import Miss, MissKind, Option, Relaxation
 from planner.spec.slo import Slo
 from planner.units import MILLI
 
@@ -25,23 +25,107 @@ WORDS = {
     "max_loss_percent": ("quality loss (p90)", "%", "quality.max_loss_percent"),
     "budget_usd_per_hour": ("price", "USD/h", "purchase.budget_usd_per_hour"),
     "max_gpus": ("GPUs", "", "purchase.max_gpus"),
+    "max_power_kw": ("rated power", "kW", "purchase.max_power_kw"),
+    "quota_instances": ("instances", "", "quota_instances in the price file"),
     "headroom": ("utilization", "", "headroom"),
     "deadline_hours": ("run", "h", "traffic.offline.deadline_hours"),
 }
+QUOTA = "quota_instances"
 RATES = 24
 MOST_REPLICAS = 4096
 
 
-def nearest(every: Priced, scene: Scene, slo: Slo) -> Indices:
-    """Return the rows that come nearest to all limits, nearest first, one an accelerator."""
-    found = every.answers
+PURCHASE = ("budget_usd_per_hour", "max_gpus", "max_power_kw", "quota_instances")
+"""Limits on what may be bought; the others are on how it serves."""
+
+
+def nearest(every: Priced, scene: Scene, slo: Slo) -> list[tuple[int, MissKind]]:
+    """Return the rows that come nearest to all limits.
+
+    First that which comes nearest of those that may be bought, then that which does of those
+    that serve well enough, if slo.yaml limits purchases and there are any; then the nearest of
+    all, each on another accelerator.
+    """
     buyable = np.flatnonzero(np.isfinite(every.bill.usd_per_hour))
-    worst = np.maximum(every.worst()[buyable], 1.0)
     trust = np.array([len(reasons(every, slo, int(row))) for row in buyable], dtype=float)
-    order = buyable[np.lexsort((cost(every)[buyable], trust, rounded(worst, 3)))]
-    chips = np.array([a.hardware.accelerator for a in scene.archives])[found.place[order]]
-    _, first = np.unique(chips, return_index=True)
-    return order[np.sort(first)][:NEAREST]
+    bought, served = _excess(every, PURCHASE)[buyable], _excess(every, _service(every))[buyable]
+
+    def ordered(excess: Floats, mask: Mask) -> Indices:
+        order = np.lexsort((cost(every)[buyable], trust, rounded(excess, 3)))
+        rows: Indices = buyable[order[mask[order]]]
+        return rows
+
+    found: dict[int, MissKind] = {}
+    if any(name in every.uses for name in PURCHASE):
+        for row in ordered(served, bought <= 1.0)[:1]:
+            found[int(row)] = "within the purchase limits"
+        for row in ordered(bought, served <= 1.0)[:1]:
+            found[int(row)] = "keeps the targets"
+    chips = np.array([a.hardware.accelerator for a in scene.archives])[every.answers.place]
+    taken = {chips[row] for row in found}
+    for row in ordered(np.maximum(bought, served), np.ones(len(buyable), dtype=bool)):
+        if len(found) >= NEAREST:
+            break
+        if chips[row] not in taken:
+            taken.add(chips[row])
+            found[int(row)] = "nearest"
+    return list(found.items())
+
+
+def _service(every: Priced) -> tuple[str, ...]:
+    return tuple(name for name in every.uses if name not in PURCHASE)
+
+
+def _excess(every: Priced, names: Sequence[str]) -> Floats:
+    """Return the largest share of these limits that each row uses, at least 1, (n,)."""
+    shares = [every.uses[name] for name in names if name in every.uses]
+    result: Floats = np.max(np.stack([np.ones(len(every.answers)), *shares]), axis=0)
+    return result
+
+
+def relaxed(trusted: Priced, slo: Slo) -> list[tuple[str, int | None]]:
+    """Return, for each limit that a row breaks, the row that needs the least of it.
+
+    Args:
+        trusted: Rows at prices that picks may rest on.
+        slo: What picks may rest on.
+
+    Returns:
+        Limit and row; None = moving that limit alone does not help. Limits that every row keeps
+        are left out.
+    """
+    good = np.isfinite(trusted.bill.usd_per_hour) & ~trusted.answers.gated
+    if not slo.purchase.allow_unvalidated:
+        good &= ~trusted.answers.unvalidated
+    found: list[tuple[str, int | None]] = []
+    for name, use in trusted.uses.items():
+        others = [other for other in trusted.uses if other != name]
+        rows = np.flatnonzero(good & (_excess(trusted, others) <= 1.0) & np.isfinite(use))
+        if len(rows):
+            order = np.lexsort((cost(trusted)[rows], rounded(use[rows])))
+            found.append((name, int(rows[order[0]])))
+        elif (use[good] > 1.0).any():
+            found.append((name, None))
+    return found
+
+
+def relaxation(slo: Slo, every: Priced, name: str, chosen: tuple[int, Option] | None) -> Relaxation:
+    """Return what a limit would have to be.
+
+    Args:
+        slo: Says what it is.
+        every: Priced rows.
+        name: The limit.
+        chosen: Row that needs the least of it, as an option; None = there is none.
+    """
+    if chosen is None:
+        return Relaxation(limit=_key(name), asked=_limit(slo, name), needed=None, option=None)
+    row, option = chosen
+    value = _value(every, row, option, name)
+    asked = value / float(every.uses[name][row]) if name == QUOTA else _limit(slo, name)
+    return Relaxation(
+        limit=_key(name), asked=float(rounded(asked)), needed=float(_above(value)), option=option
+    )
 
 
 @dataclass(frozen=True)
@@ -55,7 +139,14 @@ class Case:
     factors: dict[str, float]
 
 
-def miss(scene: Scene, slo: Slo, every: Priced, row: int, option: Option) -> Miss:
+def miss(
+    scene: Scene,
+    slo: Slo,
+    every: Priced,
+    row: int,
+    option: Option,
+    kind: MissKind = "nearest",
+) -> Miss:
     """Return what a deployment breaks, and what would make it work."""
     found = every.answers
     place = found.place[[row]]
@@ -69,6 +160,7 @@ def miss(scene: Scene, slo: Slo, every: Priced, row: int, option: Option) -> Mis
     broken = [name for name, uses in every.uses.items() if uses[row] > 1.0]
     words = [_broken(slo, case, name) for name in broken]
     return Miss(
+        kind=kind,
         option=option,
         excess=float(rounded(min(max(float(every.worst()[row]), 1.0), 1e12))),
         misses=(*words, *option.flags),
@@ -82,22 +174,26 @@ def _limit(slo: Slo, name: str) -> float:
     limits["max_loss_percent"] = slo.quality.max_loss_percent or 0.0
     limits["budget_usd_per_hour"] = slo.purchase.budget_usd_per_hour or 0.0
     limits["max_gpus"] = slo.purchase.max_gpus or 0.0
+    limits["max_power_kw"] = slo.purchase.max_power_kw or 0.0
+    limits[QUOTA] = 0.0
     offline = slo.traffic.offline
     limits["deadline_hours"] = offline.deadline_hours if offline else 0.0
     return limits[name]
 
 
-def _value(case: Case, name: str) -> float:
+def _value(every: Priced, row: int, option: Option, name: str) -> float:
     """Value of the limited quantity, latencies with their margin."""
-    found = case.every.answers
+    found = every.answers
     if name in found.upper:
-        return float(found.upper[name][case.row])
+        return float(found.upper[name][row])
     values = {
-        "max_loss_percent": case.option.quality.p90,
-        "budget_usd_per_hour": case.option.money.usd_per_hour,
-        "max_gpus": float(case.option.gpus),
-        "headroom": case.option.utilization,
-        "deadline_hours": case.option.run_hours or np.inf,
+        "max_loss_percent": option.quality.p90,
+        "budget_usd_per_hour": option.money.usd_per_hour,
+        "max_gpus": float(option.gpus),
+        "max_power_kw": float(every.power["rated_kw"][row]),
+        QUOTA: float(option.instances),
+        "headroom": option.utilization,
+        "deadline_hours": option.run_hours or np.inf,
     }
     return values[name]
 
@@ -107,7 +203,11 @@ def _text(value: float) -> str:
 
 
 def _broken(slo: Slo, case: Case, name: str) -> str:
-    value, limit = _value(case, name), _limit(slo, name)
+    value, limit = _value(case.every, case.row, case.option, name), _limit(slo, name)
+    if name == QUOTA:
+        return _quota(case.option, value / float(case.every.uses[name][case.row]))
+    if name in WORDS and not np.isfinite(value):
+        return f"{WORDS[name][0]} unknown, limit {_text(limit)}"
     if name in WORDS:
         title, unit, _ = WORDS[name]
         return f"{title} {_text(value)} {unit}".rstrip() + f", limit {_text(limit)}"
@@ -118,8 +218,14 @@ def _broken(slo: Slo, case: Case, name: str) -> str:
     return f"{who}{metric.upper()} {percentile_name} {shown}, target {_text(limit)}"
 
 
+def _quota(option: Option, quota: float) -> str:
+    price = option.money.price
+    where = f"{price.provider} {price.instance_type}, {price.region}"
+    return f"{option.instances} instances, quota {quota:.0f} ({where})"
+
+
 def _would_do(scene: Scene, slo: Slo, case: Case, broken: list[str]) -> Iterator[str]:
-    values = [(name, _value(case, name)) for name in broken]
+    values = [(name, _value(case.every, case.row, case.option, name)) for name in broken]
     if values and all(np.isfinite(value) for _, value in values):
         yield " with ".join(f"{_key(name)}: {_above(value)}" for name, value in values)
     if "unvalidated evidence" in case.option.flags and not broken:

@@ -43,9 +43,13 @@ OBJECTIVES = (
     Objective("quality_loss_percent", lambda p: p.answers.columns["loss_objective"]),
     Objective("gpus", lambda p: p.answers.columns["gpus"]),
     Objective("power_w", _power),
+    Objective("kwh_per_mtok_output", lambda p: p.power["kwh_per_mtok_output"]),
 )
 BY_NAME = {objective.name: objective for objective in OBJECTIVES}
-OFFLINE = ("usd_per_mtok_output", "usd_per_mtok_total", "quality_loss_percent", "gpus", "power_w")
+OFFLINE = (
+    *("usd_per_mtok_output", "usd_per_mtok_total", "quality_loss_percent"),
+    *("gpus", "power_w", "kwh_per_mtok_output"),
+)
 """Objectives that mean something for offline work."""
 
 

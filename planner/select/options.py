@@ -11,6 +11,7 @@ import numpy as np
 from planner.candidates.demand import mean_lengths, sized_rate, slo_workload, targets
 from planner.candidates.quality import QualityCase, quality_loss
 from planner.cost import Quotes
+from planner.cost_owned import carbon_g_per_mtok, owned_gpu, owned_parts, use_of
 from planner.model.arrays import Candidates, Floats, Indices
 from planner.model.batching import Load, offline_batch
 from planner.model.bounds import bound_tpot
@@ -29,14 +30,13 @@ from planner.select.autoscale import autoscaled
 from planner.select.binding import StepShares, binding, step_shares
 from planner.select.deploy import OFF, Scene
 from planner.select.front import reasons
+from planner.spec.money import Autoscaled, Energy, Money, OwnedParts, Price
 from planner.spec.offer import Offer
 from planner.spec.record import (
-    Autoscaled,
+    Hardware,
     Latency,
     MemoryUse,
-    Money,
     Option,
-    Price,
     QualityLoss,
     TargetResult,
 )
@@ -163,7 +163,7 @@ def _option(scene: Scene, shop: Shop, slo: Slo, case: QualityCase, r: _Row) -> O
     archive = scene.archives[place]
     hardware, rows = archive.hardware, archive.rows
     tp, pp, dp = rows.tp[row], rows.pp[row], rows.dp[row]
-    money = _money(shop, hardware.id, r)
+    money = _money(scene, shop, slo, hardware, r)
     bought = int(r.answer.bill.instances[r.row])
     off = rows.speculation[row] == OFF
     offline = rows.run_hours[row] is not None
@@ -208,6 +208,7 @@ def _option(scene: Scene, shop: Shop, slo: Slo, case: QualityCase, r: _Row) -> O
         money=money,
         quality=_quality(scene, case, rows.weights[row], rows.kv[row]),
         power_w=r.maybe("power_w"),
+        energy=_energy(slo, r),
         evidence=r.answer.answers.evidence[r.row],
         flags=reasons(r.answer, slo, r.row),
         binding=binding(
@@ -294,9 +295,9 @@ def _memory(r: _Row) -> MemoryUse:
     )
 
 
-def _money(shop: Shop, hardware: str, r: _Row) -> Money:
+def _money(scene: Scene, shop: Shop, slo: Slo, hardware: Hardware, r: _Row) -> Money:
     bill, money = r.answer.bill, r.answer.money
-    quotes = shop.quotes[hardware]
+    quotes = shop.quotes[hardware.id]
     index = int(bill.offer[r.row])
     offer, price = quotes.offers[index], quotes.prices[index]
     job = float(money["usd_per_job"][r.row])
@@ -306,21 +307,53 @@ def _money(shop: Shop, hardware: str, r: _Row) -> Money:
         mean_utilization=number(money["mean_utilization"][r.row]),
         usd_per_job=number(job) if np.isfinite(job) else None,
         autoscaled=r.autoscaled,
-        price=Price(
-            offer=shop.numbers[offer.key],
-            provider=offer.provider,
-            instance_type=offer.instance_type,
-            region=offer.region,
-            term=offer.term,
-            usd_per_instance_hour=number(price),
-            list_price_per_hour=offer.list_price_per_hour,
-            contracted_price_per_hour=offer.contracted_price_per_hour,
-            currency=offer.currency,
-            seen=offer.seen,
-            seen_basis=offer.seen_basis,
-            source=offer.source,
-            flag=offer.flag,
-        ),
+        owned=_parts(scene, slo, offer, int(bill.instances[r.row]), price),
+        price=_price(scene, shop, offer, price),
+    )
+
+
+def _price(scene: Scene, shop: Shop, offer: Offer, price: float) -> Price:
+    return Price(
+        offer=shop.numbers[offer.key],
+        provider=offer.provider,
+        instance_type=offer.instance_type,
+        region=offer.region,
+        term=offer.term,
+        usd_per_instance_hour=number(price),
+        interruption_share=offer.lost_share(scene.catalog.terms.interruption_share),
+        list_price_per_hour=offer.list_price_per_hour,
+        contracted_price_per_hour=offer.contracted_price_per_hour,
+        currency=offer.currency,
+        seen=offer.seen,
+        seen_basis=offer.seen_basis,
+        source=offer.source,
+        flag=offer.flag,
+    )
+
+
+def _parts(scene: Scene, slo: Slo, offer: Offer, instances: int, price: float) -> OwnedParts | None:
+    """Return what the price of owned hardware is made of."""
+    owned = slo.purchase.owned
+    if owned is None or offer.term != "owned":
+        return None
+    use = use_of(slo, scene.architecture)
+    chip = scene.catalog.accelerators[offer.accelerator]
+    cost = owned_gpu(scene.catalog, chip, owned, use)
+    return owned_parts(cost, instances * offer.gpus, instances * price)
+
+
+def _energy(slo: Slo, r: _Row) -> Energy | None:
+    power = {name: float(values[r.row]) for name, values in r.answer.power.items()}
+    if not all(np.isfinite(value) for value in power.values()):
+        return None
+    owned, carbon = slo.purchase.owned, slo.purchase.carbon_g_per_kwh
+    per_mtok = power["kwh_per_mtok_output"]
+    return Energy(
+        **{name: number(value) for name, value in power.items()},
+        pue=(owned.pue if owned else None) or 1.0,
+        g_co2e_per_mtok_output=None
+        if carbon is None
+        else number(carbon_g_per_mtok(per_mtok, carbon)),
     )
 
 

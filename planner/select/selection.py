@@ -13,10 +13,10 @@ from planner.model.arrays import Floats
 from planner.pareto import hypervolume, rounded
 from planner.select.deploy import OFF, Scene
 from planner.select.front import Front
-from planner.select.misses import miss, nearest
+from planner.select.misses import miss, nearest, relaxation, relaxed
 from planner.select.options import Shop, options
 from planner.select.picks import picks, shown
-from planner.spec.record import Miss, Option
+from planner.spec.record import Miss, Option, Relaxation
 from planner.spec.slo import Slo
 from planner.spec.verification import Verification
 
@@ -36,6 +36,7 @@ class Selection:
     shown: tuple[str, ...]
     untrusted: tuple[Option, ...]
     misses: tuple[Miss, ...]
+    relaxations: tuple[Relaxation, ...]
     hypervolume: float
 
 
@@ -59,6 +60,7 @@ def selection(scene: Scene, slo: Slo, case: QualityCase, shop: Shop, chosen: Fro
         shown=tuple(best[position].id for position in shown(chosen, picked)),
         untrusted=options(scene, shop, slo, case, (chosen.every, chosen.untrusted)),
         misses=() if best else _misses(scene, slo, case, shop, chosen),
+        relaxations=() if best else _relaxations(scene, slo, case, trusted, chosen),
         hypervolume=_volume(chosen.points),
     )
 
@@ -66,11 +68,25 @@ def selection(scene: Scene, slo: Slo, case: QualityCase, shop: Shop, chosen: Fro
 def _misses(
     scene: Scene, slo: Slo, case: QualityCase, shop: Shop, chosen: Front
 ) -> tuple[Miss, ...]:
-    rows = nearest(chosen.every, scene, slo)
+    found = nearest(chosen.every, scene, slo)
+    rows = np.array([row for row, _ in found], dtype=np.intp)
     near = options(scene, shop, slo, case, (chosen.every, rows))
     return tuple(
-        miss(scene, slo, chosen.every, int(row), option)
-        for row, option in zip(rows, near, strict=True)
+        miss(scene, slo, chosen.every, row, option, kind)
+        for (row, kind), option in zip(found, near, strict=True)
+    )
+
+
+def _relaxations(
+    scene: Scene, slo: Slo, case: QualityCase, shop: Shop, chosen: Front
+) -> tuple[Relaxation, ...]:
+    found = relaxed(chosen.trusted, slo)
+    rows = [row for _, row in found if row is not None]
+    every = options(scene, shop, slo, case, (chosen.trusted, np.array(rows, dtype=np.intp)))
+    made = dict(zip(rows, every, strict=True))
+    return tuple(
+        relaxation(slo, chosen.trusted, name, None if row is None else (row, made[row]))
+        for name, row in found
     )
 
 
@@ -96,6 +112,18 @@ def assumed(catalog: Catalog, chosen: Sequence[Option]) -> Iterator[str]:
         yield (
             "Replicas across instances rest on an assumed share of the network's rate; no public "
             "measurement identifies it."
+        )
+    lost = {option.money.price.interruption_share for option in chosen} - {0.0}
+    if lost:
+        shares = ", ".join(f"{share:.0%}" for share in sorted(lost))
+        yield (
+            f"Spot: {shares} of what is paid for is taken to do no work (interruptions, boots);"
+            " amounts are for the rest."
+        )
+    if any(option.money.price.term == "owned" for option in chosen):
+        yield (
+            "Owned hardware draws what the catalog's measured shares of its power limits give at"
+            " the mean load; meter your own."
         )
     drafts = {option.speculation for option in chosen} - {OFF}
     if drafts:

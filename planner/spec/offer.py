@@ -83,10 +83,14 @@ class Offer(Spec):
         Args:
             interruption_share: Of spot capacity, where the row states none of its own.
         """
+        return self.price_per_hour / (1.0 - self.lost_share(interruption_share))
+
+    def lost_share(self, interruption_share: float) -> float:
+        """Return the share paid for that does no work: 0 unless capacity is spot."""
         if self.term != "spot":
-            return self.price_per_hour
+            return 0.0
         own = self.interruption_share
-        return self.price_per_hour / (1.0 - (interruption_share if own is None else own))
+        return interruption_share if own is None else own
 
     @model_validator(mode="after")
     def _dates_in_order(self) -> Self:
@@ -130,12 +134,14 @@ class OwnedPower(Spec):
 
     Attributes:
         gpu_share_dense, gpu_share_moe: Mean power of a GPU that serves / its limit.
+        light_load_share: Power of a GPU that serves few requests at a time / that serves many.
         host_w_per_gpu: Rest of the server, per GPU [W].
         rated_share: Rated power of a server / the limits of its GPUs; what racks are sized by.
     """
 
     gpu_share_dense: Annotated[float, Field(gt=0, le=1)]
     gpu_share_moe: Annotated[float, Field(gt=0, le=1)]
+    light_load_share: Annotated[float, Field(gt=0, le=1)]
     host_w_per_gpu: NonNegative
     rated_share: Annotated[float, Field(ge=1)]
 

@@ -13,7 +13,8 @@ from pydantic import Field
 from planner.spec.base import Count, Name, NonNegative, Positive, Share, Spec
 from planner.spec.calibration import Calibration
 from planner.spec.efficiency import Evidence
-from planner.spec.offer import Flag, Offer, Term
+from planner.spec.money import Draw, Energy, Money
+from planner.spec.offer import Offer
 from planner.spec.trace import TraceSummary
 from planner.spec.verification import Simulated, Verification
 
@@ -32,6 +33,7 @@ Resource = Literal[
     "money",
     "quality",
     "quota",
+    "power",
 ]
 
 
@@ -70,6 +72,7 @@ class Hardware(Spec):
         link_gb_per_s, internode_gb_per_s: One-way rates per GPU [1e9 B/s]; 0 = unknown.
         memory_gib: Memory of one GPU as the driver reports it [GiB].
         assumed: Catalog figures of the accelerator that are guesses.
+        draw: Power of a GPU; None = unknown.
     """
 
     id: Name
@@ -82,6 +85,7 @@ class Hardware(Spec):
     internode_gb_per_s: NonNegative
     memory_gib: Positive
     assumed: tuple[Name, ...] = ()
+    draw: Draw | None = None
 
 
 class Margin(Spec):
@@ -232,72 +236,6 @@ class MemoryUse(Spec):
     sequences: NonNegative
 
 
-class Price(Spec):
-    """The price row that an amount rests on.
-
-    Attributes:
-        offer: Row number in ``offers``.
-        provider, instance_type, region, term: Key of the row.
-        usd_per_instance_hour: Price used [USD per instance-hour].
-        list_price_per_hour, contracted_price_per_hour, currency: As the row states them.
-        seen, seen_basis, source: When and where the price was seen.
-        flag: Why it needs asking; empty = clean.
-    """
-
-    offer: Whole
-    provider: Name
-    instance_type: Name
-    region: Name
-    term: Term
-    usd_per_instance_hour: Positive
-    list_price_per_hour: Positive
-    contracted_price_per_hour: Positive | None
-    currency: Name
-    seen: Name
-    seen_basis: Name
-    source: Name
-    flag: Flag
-
-
-class Autoscaled(Spec):
-    """A fleet that follows the load profile hour by hour.
-
-    Attributes:
-        replicas_by_hour: Replicas that hold the targets in each hour of the day, spares aside.
-        usd_per_hour: Mean price over the day, boot times paid for [USD/h].
-        usd_per_mtok_output: Per million output tokens at the mean rate.
-    """
-
-    replicas_by_hour: Annotated[tuple[Count, ...], Field(min_length=24, max_length=24)]
-    usd_per_hour: Positive
-    usd_per_mtok_output: Positive
-
-
-class Money(Spec):
-    """What an option costs, and the price row it rests on.
-
-    Attributes:
-        usd_per_hour: Whole instances x price [USD/h].
-        usd_per_mtok_output: Per million output tokens at the mean rate.
-        usd_per_mtok_total: Per million tokens, prompt and output, at the mean rate.
-        usd_per_mtok_full: Per million output tokens if every replica ran at its capacity.
-        mean_utilization: Mean output / capacity; usd_per_mtok_output = usd_per_mtok_full / this.
-        usd_per_job: Offline: the whole run [USD]; None otherwise.
-        price: The row.
-        autoscaled: The same fleet if it follows the load profile; None = not asked, or the price
-            does not stop with the instance.
-    """
-
-    usd_per_hour: Positive
-    usd_per_mtok_output: Positive
-    usd_per_mtok_total: Positive
-    usd_per_mtok_full: Positive
-    mean_utilization: Positive
-    usd_per_job: Positive | None
-    price: Price
-    autoscaled: Autoscaled | None = None
-
-
 class QualityLoss(Spec):
     """Quality loss against the released checkpoint [%].
 
@@ -356,6 +294,7 @@ class Option(Spec):
         money: Cost.
         quality: Loss.
         power_w: Rated power of the GPUs bought [W].
+        energy: Power and energy, servers included; None = unknown.
         evidence: How well this engine generation is known on this accelerator.
         flags: Why the option is not picked without asking; empty = trusted.
         binding: Limit that binds.
@@ -401,15 +340,21 @@ class Option(Spec):
     money: Money
     quality: QualityLoss
     power_w: Positive | None
+    energy: Energy | None = None
     evidence: Evidence
     flags: tuple[Reason, ...]
     binding: Binding
+
+
+MissKind = Literal["nearest", "within the purchase limits", "keeps the targets"]
 
 
 class Miss(Spec):
     """A deployment that comes nearest to the targets, where none meets them.
 
     Attributes:
+        kind: What it is nearest of: of all, of what quota, budget and power allow, or of what
+            keeps the targets but not those.
         option: The deployment.
         excess: How far it is from meeting everything: the largest value / limit.
         misses: Limits that it breaks, in words with numbers (``TTFT p95 1310 ms, target 800``).
@@ -417,10 +362,27 @@ class Miss(Spec):
             (``ttft_p95_ms: 1310``, ``rate_per_s: 7.9``, ``3 replicas more``).
     """
 
+    kind: MissKind = "nearest"
     option: Option
     excess: Positive
     misses: tuple[str, ...]
     would_do: tuple[str, ...]
+
+
+class Relaxation(Spec):
+    """One limit of slo.yaml, moved as little as makes the plan work; all others stay.
+
+    Attributes:
+        limit: Its key in slo.yaml, with dots.
+        asked: Its value there.
+        needed: The value that works, rounded to where it still does; None = none does.
+        option: What would be bought then; None = nothing.
+    """
+
+    limit: Name
+    asked: NonNegative
+    needed: NonNegative | None
+    option: Option | None
 
 
 class SearchReport(Spec):
@@ -469,6 +431,8 @@ class PlanRecord(Spec):
         untrusted: Options that would cost less than the cheapest pick, or stand alone, but rest
             on unvalidated evidence, a flagged price, or lie beyond the gates; ``flags`` says why.
         misses: Nearest misses; only where ``options`` is empty.
+        relaxations: What each limit alone would have to be; only where ``options`` is empty.
+        obstacle: Why no deployment exists at all; empty = some do.
         assumptions: What the plan takes for granted, in sentences.
         search: How it was found.
         verification: Options that a simulation has checked, in that order; those that are not
@@ -485,6 +449,8 @@ class PlanRecord(Spec):
     shown: tuple[Name, ...]
     untrusted: tuple[Option, ...]
     misses: tuple[Miss, ...]
+    relaxations: tuple[Relaxation, ...] = ()
+    obstacle: str = ""
     assumptions: tuple[str, ...]
     search: SearchReport
     verification: tuple[Verification, ...] = ()

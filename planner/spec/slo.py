@@ -28,6 +28,7 @@ Objective = Literal[
     "quality_loss_percent",
     "gpus",
     "power_w",
+    "kwh_per_mtok_output",
 ]
 DEFAULT_OBJECTIVES: tuple[Objective, ...] = (
     "usd_per_mtok_output",

@@ -14,6 +14,7 @@ from planner.select.firmness import (
     RateFlip,
     Regret,
 )
+from planner.spec.money import Money, Price
 from planner.spec.offer import Offer
 from planner.spec.record import (
     Binding,
@@ -23,10 +24,8 @@ from planner.spec.record import (
     Latency,
     Margin,
     MemoryUse,
-    Money,
     Option,
     PlanRecord,
-    Price,
     QualityLoss,
     Rows,
     SearchReport,

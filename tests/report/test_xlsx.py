@@ -12,7 +12,7 @@ import pytest
 
 from planner.report.pack import Pack
 from planner.report.xlsx import render
-from planner.spec.record import Autoscaled
+from planner.spec.money import Autoscaled
 from tests.report.records import firmness, money, offer, option, price, record
 
 SOFFICE = shutil.which("soffice")

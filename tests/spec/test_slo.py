@@ -41,8 +41,10 @@ purchase:
   spare_replicas: 1
   allow_unvalidated: true
   allow_flagged_prices: true
+  max_power_kw: 100
   owned: {capex_usd: 30000, lifetime_years: 4, residual_share: 0.3, power_usd_per_kwh: 0.08,
-          pue: 1.2, colocation_usd_per_kw_month: 184}
+          pue: 1.2, capital_rate: 0.08, maintenance_share: 0.05, staff_usd_per_year: 900}
+  carbon_g_per_kwh: 380
 engines: vllm
 """
 

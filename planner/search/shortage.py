@@ -1,0 +1,38 @@
+"""Why a search has nothing to look at: no engine runs the model there, or no memory holds it."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from planner.model.memory import kv_bytes, kv_pool_bytes, weight_bytes
+from planner.search.problem import Problem
+from planner.search.shapes import gpus, supported
+from planner.units import GIB
+
+UNSUPPORTED = (
+    "no engine of the search runs this model on this hardware with the formats, layouts and"
+    " speculation that are allowed; allow more"
+)
+
+
+def shortage(problem: Problem) -> str:
+    """Return, in words, what keeps every shape of a problem out; there must be none that fits."""
+    table, _, _ = supported(problem)
+    if not len(table):
+        return UNSUPPORTED
+    one = np.ones(len(table))
+    c = table.columns(np.arange(len(table)), one, one, one)
+    pool, needed = kv_pool_bytes(c), kv_bytes(c, problem.demand.longest * one)
+    best = int(np.argmin(needed - pool))
+    at = table.shapes.take(np.array([best]))
+    chip = problem.tables.hardware[int(at.hardware[0])].accelerator
+    layout = problem.layouts[int(at.layout[0])]
+    weights = problem.tables.weights[int(at.weights[0])].id
+    held, device = weight_bytes(c)[best] / GIB, c.chip.memory[best] / GIB
+    return (
+        f"memory: of all layouts {gpus(layout)} {chip.name} with {weights} weights come nearest;"
+        f" the weights take {held:.3g} of {device:.3g} GiB a GPU and leave"
+        f" {max(pool[best], 0.0) / GIB:.3g} GiB for the KV cache, of which the longest request"
+        f" ({problem.demand.longest:.0f} tokens) needs {needed[best] / GIB:.3g} GiB; allow GPUs"
+        " with more memory, formats with fewer bits, or a lower traffic.max_context_tokens"
+    )

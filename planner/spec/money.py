@@ -1,0 +1,130 @@
+"""What an option costs and draws, and what those figures rest on."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import Field
+
+from planner.spec.base import Count, Name, NonNegative, Positive, Share, Spec
+from planner.spec.offer import Flag, Term
+
+
+class Draw(Spec):
+    """Power of one GPU with its share of the server, for one model [W].
+
+    Attributes:
+        light_w, busy_w: Mean draw with few requests at a time, and at the rate sized for.
+        rated_w: What breakers and racks are sized by.
+    """
+
+    light_w: Positive
+    busy_w: Positive
+    rated_w: Positive
+
+
+class Price(Spec):
+    """The price row that an amount rests on.
+
+    Attributes:
+        offer: Row number in ``offers``.
+        provider, instance_type, region, term: Key of the row.
+        usd_per_instance_hour: Price used [USD per instance-hour]; of spot capacity per hour that
+            does its work.
+        interruption_share: Spot: share paid for that is taken to do no work.
+        list_price_per_hour, contracted_price_per_hour, currency: As the row states them.
+        seen, seen_basis, source: When and where the price was seen.
+        flag: Why it needs asking; empty = clean.
+    """
+
+    offer: Annotated[int, Field(ge=0)]
+    provider: Name
+    instance_type: Name
+    region: Name
+    term: Term
+    usd_per_instance_hour: Positive
+    interruption_share: Share = 0.0
+    list_price_per_hour: Positive
+    contracted_price_per_hour: Positive | None
+    currency: Name
+    seen: Name
+    seen_basis: Name
+    source: Name
+    flag: Flag
+
+
+class Autoscaled(Spec):
+    """A fleet that follows the load profile hour by hour.
+
+    Attributes:
+        replicas_by_hour: Replicas that hold the targets in each hour of the day, spares aside.
+        usd_per_hour: Mean price over the day, boot times paid for [USD/h].
+        usd_per_mtok_output: Per million output tokens at the mean rate.
+    """
+
+    replicas_by_hour: Annotated[tuple[Count, ...], Field(min_length=24, max_length=24)]
+    usd_per_hour: Positive
+    usd_per_mtok_output: Positive
+
+
+class OwnedParts(Spec):
+    """What owned hardware costs, by part [USD/h]; the parts add up to the price.
+
+    Attributes:
+        capital: Purchase price less residual over the lifetime, and cost of capital.
+        maintenance: Share of the purchase price.
+        energy: Metered power at the mean load, PUE included.
+        space: Colocation rent by rated power, power included.
+        staff: People who run it.
+    """
+
+    capital: NonNegative
+    maintenance: NonNegative
+    energy: NonNegative
+    space: NonNegative
+    staff: NonNegative
+
+
+class Money(Spec):
+    """What an option costs, and the price row it rests on.
+
+    Attributes:
+        usd_per_hour: Whole instances x price [USD/h].
+        usd_per_mtok_output: Per million output tokens at the mean rate.
+        usd_per_mtok_total: Per million tokens, prompt and output, at the mean rate.
+        usd_per_mtok_full: Per million output tokens if every replica ran at its capacity.
+        mean_utilization: Mean output / capacity; usd_per_mtok_output = usd_per_mtok_full / this.
+        usd_per_job: Offline: the whole run [USD]; None otherwise.
+        price: The row.
+        autoscaled: The same fleet if it follows the load profile; None = not asked, or the price
+            does not stop with the instance.
+        owned: The price by part; None = not owned, or a price file states another price.
+    """
+
+    usd_per_hour: Positive
+    usd_per_mtok_output: Positive
+    usd_per_mtok_total: Positive
+    usd_per_mtok_full: Positive
+    mean_utilization: Positive
+    usd_per_job: Positive | None
+    price: Price
+    autoscaled: Autoscaled | None = None
+    owned: OwnedParts | None = None
+
+
+class Energy(Spec):
+    """Power and energy of an option.
+
+    Attributes:
+        mean_kw: Mean draw of the servers at the mean rate [kW].
+        rated_kw: Rated power of the servers [kW].
+        pue: Energy of the hall / energy of the machines, where slo.yaml states it; else 1.
+        kwh_per_mtok_output: Energy per million output tokens at the mean rate, PUE included.
+        g_co2e_per_mtok_output: Its carbon [g CO2e]; None = slo.yaml states no intensity.
+    """
+
+    mean_kw: Positive
+    rated_kw: Positive
+    pue: Positive
+    kwh_per_mtok_output: Positive
+    g_co2e_per_mtok_output: NonNegative | None = None
