@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from planner.model.arrays import Floats
+from planner.model.batching import Load, all_at_once
 from planner.model.mixture import Mixture, mixture
 from planner.model.queueing import safe_share
 from planner.model.workload import Workload, workload
@@ -89,6 +90,26 @@ def mean_lengths(slo: Slo) -> tuple[float, float]:
     return (
         sum(kind.share * kind.prompt.mean for kind in every) / total,
         sum(kind.share * kind.output.mean for kind in every) / total,
+    )
+
+
+def job_load(slo: Slo, rows: int, requests: float | None = None) -> Load:
+    """Return the requests of slo.yaml, all at once, as the load of each of some candidates.
+
+    Args:
+        slo: Lengths, and the offline job.
+        rows: Candidates.
+        requests: Requests of the job; None = those of slo.yaml, one where it states no job.
+    """
+    offline = slo.traffic.offline
+    stated = 1.0 if offline is None else offline.requests
+    prompt, output = mean_lengths(slo)
+    return all_at_once(
+        prompt,
+        output,
+        stated if requests is None else requests,
+        prefix_hit=slo.traffic.prefix_hit_rate,
+        rows=rows,
     )
 
 

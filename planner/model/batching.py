@@ -39,6 +39,29 @@ class Load(Columns):
     requests: Floats
 
 
+def all_at_once(
+    prompt: float, output: float, requests: float, *, prefix_hit: float, rows: int
+) -> Load:
+    """Return an offline job as the load of each of some candidates.
+
+    Args:
+        prompt, output: Mean lengths [tokens].
+        requests: Requests of the job.
+        prefix_hit: Share of the prompt found in the prefix cache.
+        rows: Candidates.
+    """
+    one = np.ones(rows)
+    return Load(
+        prompt=prompt * one,
+        output=output * one,
+        identical=0 * one,
+        prefix_hit=prefix_hit * one,
+        concurrency=np.inf * one,
+        waves=np.inf * one,
+        requests=requests * one,
+    )
+
+
 @dataclass(frozen=True)
 class ClosedLoop(Columns):
     """Means of a closed loop, (n,).

@@ -9,7 +9,7 @@ import numpy as np
 
 from planner.cost import instances_needed
 from planner.model.arrays import Candidates, Columns, Floats, Indices
-from planner.model.batching import Load, offline_batch
+from planner.model.batching import Load, all_at_once, offline_batch
 from planner.model.forward import decode_step, prefill
 from planner.model.queueing import capacity, percentile, steady_state
 from planner.model.terms import terms
@@ -150,15 +150,8 @@ def job_load(problem: Problem, c: Candidates) -> Load:
     """Return the offline job as the load of each candidate."""
     w, job = problem.demand.workload, problem.demand.job
     assert job is not None
-    one = np.ones(len(c))
-    return Load(
-        prompt=w.prompt_mean * one,
-        output=w.output_mean * one,
-        identical=0 * one,
-        prefix_hit=w.prefix_hit * one,
-        concurrency=np.inf * one,
-        waves=np.inf * one,
-        requests=job.requests * one,
+    return all_at_once(
+        w.prompt_mean, w.output_mean, job.requests, prefix_hit=w.prefix_hit, rows=len(c)
     )
 
 

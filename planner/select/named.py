@@ -7,12 +7,12 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from planner.candidates.demand import mean_lengths, sized_rate, slo_mixture, targets
+from planner.candidates.demand import job_load, sized_rate, slo_mixture, targets
 from planner.candidates.margins import margin
 from planner.candidates.quality import QualityCase, quality_loss
 from planner.cost import instances_needed
 from planner.model.arrays import Candidates, Floats
-from planner.model.batching import Batch, Load, offline_batch
+from planner.model.batching import Batch, offline_batch
 from planner.model.memory import kv_pool_bytes, weight_bytes
 from planner.model.queueing import capacity, percentile, steady_state
 from planner.pareto import rounded_number
@@ -178,18 +178,7 @@ def _metric(key: str) -> tuple[str, float]:
 
 
 def _batch(scene: Scene, slo: Slo, c: Candidates) -> Batch:
-    prompt, output = mean_lengths(slo)
-    offline, one = slo.traffic.offline, np.ones(len(c))
-    load = Load(
-        prompt=prompt * one,
-        output=output * one,
-        identical=0 * one,
-        prefix_hit=slo.traffic.prefix_hit_rate * one,
-        concurrency=np.inf * one,
-        waves=np.inf * one,
-        requests=(offline.requests if offline else 1.0) * one,
-    )
-    return offline_batch(c, scene.parameters, load)
+    return offline_batch(c, scene.parameters, job_load(slo, len(c)))
 
 
 def _rows(

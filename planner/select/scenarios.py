@@ -7,11 +7,11 @@ from functools import cached_property
 
 import numpy as np
 
-from planner.candidates.demand import mean_lengths, sized_rate, slo_mixture, targets
+from planner.candidates.demand import job_load, sized_rate, slo_mixture, targets
 from planner.candidates.efficiency import error_entry
 from planner.candidates.margins import METRICS
 from planner.model.arrays import Candidates, Floats, Indices
-from planner.model.batching import Load, offline_batch
+from planner.model.batching import offline_batch
 from planner.model.mixture import Mixture
 from planner.model.queueing import OpenLoop, percentile, steady_state
 from planner.pareto import rounded_number
@@ -222,15 +222,5 @@ def _longer(subjects: Subjects, scenario: Scenario) -> Floats:
 def _run(subjects: Subjects, slo: Slo, requests: float) -> Floats:
     """Return the length of an offline run [h], (n,)."""
     c = subjects.candidates
-    one = np.ones(len(c))
-    prompt, output = mean_lengths(slo)
-    load = Load(
-        prompt=prompt * one,
-        output=output * one,
-        identical=0 * one,
-        prefix_hit=slo.traffic.prefix_hit_rate * one,
-        concurrency=np.inf * one,
-        waves=np.inf * one,
-        requests=requests * one,
-    )
+    load = job_load(slo, len(c), requests)
     return offline_batch(c, subjects.scene.parameters, load).run / SECONDS_PER_HOUR
