@@ -6,6 +6,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from difflib import get_close_matches
 
+MOST_SHOWN = 100
+"""Faults of one input that a message lists; more only tell that it is the wrong file."""
+
 
 @dataclass(frozen=True)
 class Fault:
@@ -23,7 +26,7 @@ class Fault:
 
     def __str__(self) -> str:
         head = "  ".join(part for part in (self.where, self.key) if part)
-        return f"{head}: {self.message}" if head else self.message
+        return _printable(f"{head}: {self.message}" if head else self.message)
 
 
 class PlannerError(Exception):
@@ -45,8 +48,16 @@ class InputError(PlannerError):
 
     def __str__(self) -> str:
         count = len(self.faults)
-        title = f"{self.source}: {count} problem{'s' if count != 1 else ''}"
-        return "\n".join([title, *(f"  {fault}" for fault in self.faults)])
+        title = f"{_printable(self.source)}: {count} problem{'s' if count != 1 else ''}"
+        lines = [f"  {fault}" for fault in self.faults[:MOST_SHOWN]]
+        if count > MOST_SHOWN:
+            lines.append(f"  ... and {count - MOST_SHOWN:,} more")
+        return "\n".join([title, *lines])
+
+
+def _printable(text: str) -> str:
+    """Return text with its control characters spelt out: names in it may come from anywhere."""
+    return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
 
 
 def suggestion(word: str, known: Iterable[str]) -> str:

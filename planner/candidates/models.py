@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -46,14 +47,28 @@ def find_model(name: str, folder: Path = Path()) -> Model:
     """
     if name.startswith(PREFIX):
         return _from_hub(name)
-    path = folder / Path(name).expanduser()
+    path = folder / _at_home(name)
     named_like_one = name in _PATHS or name.startswith(_PATH_STARTS)
     named_like_one = named_like_one or name.casefold().endswith(_FILE_SUFFIXES)
-    if named_like_one or path.is_file() or (path / "config.json").is_file():
+    if named_like_one or _exists(path):
         read = read_architecture(path)
         found = weight_files(path) if path.is_dir() else None
         return Model(read, name, _config_notes(read), found)
     return Model(find_architecture(name), name)
+
+
+def _at_home(name: str) -> Path:
+    path = Path(name)
+    with suppress(RuntimeError):  # ~somebody who has no home here
+        path = path.expanduser()
+    return path
+
+
+def _exists(path: Path) -> bool:
+    try:
+        return path.is_file() or (path / "config.json").is_file()
+    except OSError:  # longer than a file name may be
+        return False
 
 
 def architecture_of(name: str, folder: Path = Path()) -> Architecture:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -140,6 +141,9 @@ def _scored(catalog: Catalog, batch: Batch, columns: Scores, fits: Flags, row: i
     known = evidence(
         catalog.efficiency, resolved.stack.generation.id, resolved.hardware.accelerator
     )
+    if resolved.point.mode == "open_loop" and not math.isfinite(figures["ttft_ms"]):
+        reason = f"the queue grows without end at {resolved.point.rate_per_s:g} requests/s"
+        return Scored("overloaded", reason, figures, known)
     return Scored("ok", "", figures, known)
 
 

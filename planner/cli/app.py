@@ -54,8 +54,8 @@ ReportFile = Annotated[
 NoVerify = Annotated[bool, typer.Option("--no-verify", help="Do not simulate the picks.")]
 Prove = Annotated[bool, typer.Option("--prove", help="Prove the front exact, however long.")]
 SpaceName = Annotated[str, typer.Option(help="Search space: a name or a YAML file.")]
-Seed = Annotated[int, typer.Option(min=0, help="Seed of the search.")]
-Trials = Annotated[int | None, typer.Option(min=1, help="Stop after this many trials.")]
+Seed = Annotated[int, typer.Option(min=0, max=2**32 - 1, help="Seed of the search.")]
+Trials = Annotated[int | None, typer.Option(min=1, max=10**6, help="Stop after this many trials.")]
 Storage = Annotated[
     str | None,
     typer.Option(
@@ -124,12 +124,15 @@ def plan_command(
     stages = Stages("starting", verbose=verbose)
     from planner.commands.plan import plan
     from planner.commands.report import check_suffix, write_report
+    from planner.files import check_writable
     from planner.report import FORMATS
     from planner.report.words import price_age
 
     _check_format(format_name, FORMATS)
     if report is not None:
         check_suffix(report)
+    for file in (out, report):
+        check_writable(file)
     stages.enter("reading slo.yaml and catalog")
     with progress(quiet=quiet, stages=stages) as show:
         record = plan(
@@ -220,6 +223,8 @@ def score_command(
 
     result = score(file, catalog=catalog, prices=tuple(prices or ()), calibration=calibration)
     save(out, table_text(result.columns, result.rows))
+    for remark in result.remarks:
+        say(remark)
 
 
 @app.command("schema", epilog=epilog("schema"))

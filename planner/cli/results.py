@@ -77,6 +77,7 @@ def export_command(
 ) -> None:
     """Write an option down for an engine, a cluster or a benchmark."""
     from planner.commands.export import export
+    from planner.files import make_folder
 
     exported = export(plan, option, to, checkpoint=checkpoint, head=head, catalog=catalog)
     for name, text in exported.files.items():
@@ -84,7 +85,6 @@ def export_command(
             put(f"# {name}" if len(exported.files) > 1 else "")
             put(text)
         else:
-            folder.mkdir(parents=True, exist_ok=True)
-            save(folder / name, text)
+            save(make_folder(folder) / name, text)
     for note in exported.notes:
         say(f"note: {note}")

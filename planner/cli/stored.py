@@ -52,7 +52,9 @@ def simulate_command(
     file: Annotated[Path, typer.Argument(help="plan.json, or a CSV of points with rate_per_s.")],
     option: OptionName = "cheapest",
     trace: Annotated[Path | None, typer.Option(help="Trace file to replay.")] = None,
-    requests: Annotated[int | None, typer.Option(min=1, help="Requests of a run.")] = None,
+    requests: Annotated[
+        int | None, typer.Option(min=2, max=10**7, help="Requests of a run.")
+    ] = None,
     seeds: Annotated[int, typer.Option(min=1, max=100, help="Runs.")] = 2,
     out: TextOut = Path("-"),
     timeline: Annotated[Path | None, typer.Option(help="Queue and batch over time, CSV.")] = None,
@@ -74,9 +76,9 @@ def simulate_command(
     found = simulate(
         file, option=option, trace=trace, requests=requests, seeds=seeds, catalog=catalog
     )
-    save(out, render(found))
     if timeline is not None:
         save(timeline, timeline_csv(found))
+    save(out, render(found))
 
 
 def reprice_command(

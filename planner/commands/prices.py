@@ -5,14 +5,14 @@ from __future__ import annotations
 import csv
 import datetime
 import io
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
 from planner.catalog import Catalog, load_catalog
 from planner.catalog.lookup import Names
-from planner.errors import Fault, InputError
+from planner.errors import Fault, InputError, suggestion
 from planner.importers.price_rows import Imported, Known, PriceFile
 from planner.importers.prices import read_prices
 from planner.spec.offer import Offer, Term
@@ -187,8 +187,8 @@ def list_prices(
     loaded = load_catalog(catalog, prices=prices)
     day = _day(as_of or loaded.newest_seen)
     chips = {loaded.accelerator(name).id for name in only.accelerators}
-    providers = {name.casefold() for name in only.providers}
-    regions = {name.casefold() for name in only.regions}
+    providers = _sold("--provider", only.providers, {o.provider for o in loaded.offers})
+    regions = _sold("--region", only.regions, {o.region for o in loaded.offers})
     lines = [
         _line(loaded, offer, day)
         for offer in loaded.offers
@@ -231,6 +231,17 @@ def check_prices(
         return PriceReport(day.isoformat(), 0, 0, 0, 0, tuple(findings))
     middle = ages[len(ages) // 2]
     return PriceReport(day.isoformat(), len(ages), ages[0], middle, ages[-1], tuple(findings))
+
+
+def _sold(option: str, names: Sequence[str], known: Collection[str]) -> frozenset[str]:
+    """Return the names without case; raises InputError for those that no price has."""
+    folded = {name.casefold() for name in known}
+    unknown = [name for name in names if name.casefold() not in folded]
+    if unknown:
+        raise InputError(
+            option, [f"no price has '{name}'{suggestion(name, known)}" for name in unknown]
+        )
+    return frozenset(name.casefold() for name in names)
 
 
 def _cell(value: object) -> str:

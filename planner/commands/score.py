@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
@@ -13,19 +14,25 @@ from planner.catalog import load_catalog
 from planner.errors import Fault, InputError
 from planner.files import read_csv, read_yaml
 from planner.spec.calibration import read_calibration
-from planner.spec.point import Point, parse_point
+from planner.spec.point import COLUMN_SYNONYMS, Point, parse_point
 
 DIGITS = 6
 """Significant digits of every number."""
+SLIP = 0.8
+"""How alike the name of a column and of one that is read are where it is taken for a slip, 0-1."""
 YAML_SUFFIXES = (".yaml", ".yml")
 
 
 @dataclass(frozen=True)
 class ScoreTable:
-    """Input columns followed by the scores, as text; blank = not applicable."""
+    """Input columns followed by the scores, as text; blank = not applicable.
+
+    `remarks` names columns that are carried through though their names look like slips.
+    """
 
     columns: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
+    remarks: tuple[str, ...] = ()
 
 
 def score(
@@ -66,7 +73,7 @@ def score(
         (*(row.get(name, "") for name in own), *_texts(result))
         for row, result in zip(cells, results, strict=True)
     )
-    return ScoreTable((*own, *COLUMNS), rows)
+    return ScoreTable((*own, *COLUMNS), rows, tuple(_slips(own)))
 
 
 def read_cells(file: Path) -> list[Mapping[str, str]]:
@@ -90,8 +97,16 @@ def read_cells(file: Path) -> list[Mapping[str, str]]:
     return [{str(key): _cell(value) for key, value in entry.items()} for entry in entries]
 
 
+def _slips(columns: Sequence[str]) -> Iterator[str]:
+    """Yield a remark on each column that is not read, but is named nearly like one that is."""
+    known = (*Point.model_fields, *COLUMN_SYNONYMS)
+    for name in columns:
+        near = get_close_matches(name.casefold(), known, n=1, cutoff=SLIP)
+        if name not in known and near and near[0] not in columns:
+            yield f"column '{name}' is carried through, not read; did you mean '{near[0]}'?"
+
+
 def _check_header(file: Path, header: Mapping[str, str]) -> None:
-    """A column name that nearly matches one of ours is most likely a slip."""
     if "model" not in header:
         raise InputError(
             str(file), [Fault("line 1", "model", "missing column; name the model of each row")]
@@ -121,5 +136,5 @@ def _texts(result: Scored) -> list[str]:
     texts = [result.status, result.reason]
     for name in COLUMNS[2:-1]:
         value = result.figures.get(name, math.nan)
-        texts.append("" if math.isnan(value) else f"{value:.{DIGITS}g}")
+        texts.append(f"{value:.{DIGITS}g}" if math.isfinite(value) else "")
     return [*texts, result.evidence]

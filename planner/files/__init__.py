@@ -1,7 +1,7 @@
 """Reading YAML, JSON and CSV with line numbers and limits; writing whole files or nothing."""
 
 from planner.files.csv_file import CsvRow, read_csv
-from planner.files.disk import digest, write_bytes, write_text
+from planner.files.disk import check_writable, digest, make_folder, write_bytes, write_text
 from planner.files.document import Document, KeyPath, dotted
 from planner.files.json_file import read_json
 from planner.files.yaml_file import dump_yaml, parse_yaml, read_yaml
@@ -10,9 +10,11 @@ __all__ = [
     "CsvRow",
     "Document",
     "KeyPath",
+    "check_writable",
     "digest",
     "dotted",
     "dump_yaml",
+    "make_folder",
     "parse_yaml",
     "read_csv",
     "read_json",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import os
 import secrets
@@ -74,9 +75,46 @@ def write_bytes(path: Path, data: bytes) -> None:
             return
         _replace(target, data)
     except OSError as error:
-        reason = error.strerror or str(error)
-        message = f"cannot be written ({reason}); name a file in a folder you may write to"
-        raise InputError(str(path), [message]) from None
+        raise _unwritable(path, error.strerror or str(error)) from None
+
+
+def make_folder(path: Path) -> Path:
+    """Return the folder, made with its parents where it is missing.
+
+    Raises:
+        InputError: It is a file, or cannot be made.
+    """
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except FileExistsError:
+        raise InputError(str(path), ["a file, not a folder; name a folder"]) from None
+    except OSError as error:
+        raise InputError(str(path), [f"cannot be made ({error.strerror}); name another"]) from None
+    return path
+
+
+def check_writable(path: Path | None) -> None:
+    """Refuse a file that :func:`write_bytes` could not write, before long work is done for it.
+
+    None and ``-`` (stdout) always can be.
+
+    Raises:
+        InputError: It is a folder, or its folder is missing or may not be written to.
+    """
+    if path is None or str(path) == "-":
+        return
+    target = path.resolve()
+    if target.is_dir():
+        raise _unwritable(path, os.strerror(errno.EISDIR))
+    if not target.parent.is_dir():
+        raise _unwritable(path, os.strerror(errno.ENOENT))
+    if not target.exists() and not os.access(target.parent, os.W_OK):
+        raise _unwritable(path, os.strerror(errno.EACCES))
+
+
+def _unwritable(path: Path, reason: str) -> InputError:
+    message = f"cannot be written ({reason}); name a file in a folder you may write to"
+    return InputError(str(path), [message])
 
 
 def digest(*parts: bytes | str) -> str:

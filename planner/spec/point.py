@@ -14,7 +14,8 @@ Kind = Literal["closed_loop", "open_loop", "offline_batch", "prefill_only", "dec
 KIND_SYNONYMS = {"server_poisson": "open_loop"}
 COLUMN_SYNONYMS = {"engine_gen": "engine_generation"}
 
-Tokens = Annotated[float, Field(gt=0, le=1e8)]
+Tokens = Annotated[float, Field(ge=1, le=1e8)]
+Requests = Annotated[float, Field(ge=1e-6, le=1e9)]
 Degree = Annotated[int, Field(ge=1, le=4096)]
 TokenCount = Annotated[int, Field(ge=1, le=100_000_000)]
 Steps = Annotated[float, Field(ge=0, le=1e4)]
@@ -51,9 +52,9 @@ class Point(BaseModel):
     dp: Degree = 1
     ep: Degree = 1
     kind: Kind | None = None
-    concurrency: Annotated[float, Field(gt=0)] | None = None
-    rate_per_s: Annotated[float, Field(gt=0)] | None = None
-    num_requests: Annotated[float, Field(gt=0)] | None = None
+    concurrency: Requests | None = None
+    rate_per_s: Requests | None = None
+    num_requests: Requests | None = None
     prompt_tokens: Tokens = 1024.0
     output_tokens: Tokens = 256.0
     length_factor: Annotated[float, Field(ge=0.5, le=1)] = 1.0

@@ -14,6 +14,8 @@ from planner.spec.names import Text
 from planner.spec.targets import Targets
 from planner.units import SECONDS_PER_HOUR
 
+LEAST_RATE = 1e-6
+"""Lowest rate that can be planned for, one request in eleven days [1/s]."""
 _Profile = Annotated[tuple[NonNegative, ...], Field(min_length=24, max_length=24)]
 
 
@@ -102,6 +104,9 @@ class Traffic(Spec):
         for way in given[1:]:
             yield way, f"stands beside {given[0]}; keep one of {', '.join(ways)}"
         rate, mean = self.rate_per_s, self.mean_rate_per_s
+        for key, value in (("rate_per_s", rate), ("mean_rate_per_s", mean)):
+            if value is not None and value < LEAST_RATE:
+                yield key, f"{value:g} must be at least {LEAST_RATE:g}; costs are per token served"
         for key in ("classes", "mean_rate_per_s", "load_profile", "burstiness"):
             # A stored plan states every default.
             stated = getattr(self, key) != Traffic.model_fields[key].default
