@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from planner.candidates.efficiency import evidence, interval
 from planner.spec.accelerator import Accelerator
+from planner.spec.archive import Margin
 from planner.spec.efficiency import Efficiency, Metric
-from planner.spec.record import Margin
 
 METRICS: dict[str, Metric] = {"ttft": "ttft", "tpot": "tpot", "e2e": "time"}
 """Latency of a target -> metric of the error table; ITL takes the margin of TPOT."""

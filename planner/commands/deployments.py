@@ -8,8 +8,9 @@ from pathlib import Path
 from planner.commands.explain import find_option
 from planner.commands.score import read_cells
 from planner.errors import Fault, InputError
+from planner.spec.option import Option
 from planner.spec.point import Point, parse_point
-from planner.spec.record import Option, PlanRecord
+from planner.spec.record import PlanRecord
 from planner.spec.record_file import read_record
 
 ANY_LOAD = {"kind": "closed_loop", "concurrency": "1", "rate_per_s": ""}

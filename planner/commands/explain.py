@@ -6,9 +6,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from planner.errors import InputError, suggestion
+from planner.spec.archive import ClassArchive, Margin
 from planner.spec.explanation import Explanation, Item, Section
 from planner.spec.money import Energy
-from planner.spec.record import ClassArchive, Latency, Margin, Option, PlanRecord
+from planner.spec.option import Latency, Option
+from planner.spec.record import PlanRecord
 from planner.spec.record_file import read_record
 
 MODEL_NOTES = "planner/model/README.md"

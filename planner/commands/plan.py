@@ -43,10 +43,11 @@ from planner.select.resize import Desk
 from planner.select.selection import assumed, checked, selection
 from planner.select.trace_notes import trace_notes
 from planner.spec.architecture import Architecture
+from planner.spec.archive import ClassArchive
 from planner.spec.calibration import read_calibration
 from planner.spec.load import load
 from planner.spec.offer import Offer
-from planner.spec.record import ClassArchive, Inputs, PlanRecord, SearchReport
+from planner.spec.record import Inputs, PlanRecord, SearchReport
 from planner.spec.slo import Slo
 from planner.spec.space import SearchSpace
 from planner.spec.verification import Verification

@@ -14,6 +14,7 @@ from planner.model.arrays import Floats
 from planner.pareto import rounded
 from planner.search.portfolio import UNSERVED, Chosen, choose
 from planner.search.portfolio import Menu as Ways
+from planner.spec.option import Option
 from planner.spec.portfolio import (
     Choice,
     Limits,
@@ -23,7 +24,6 @@ from planner.spec.portfolio import (
     PortfolioRecord,
     Quota,
 )
-from planner.spec.record import Option
 
 FORMULA_ONLY = (
     "Other ways than a plan's picks rest on the closed formula; no simulation has checked them."

@@ -20,9 +20,9 @@ from planner.select.front import holds
 from planner.select.objectives import chosen, points
 from planner.select.options import Shop, options
 from planner.spec.offer import Offer
+from planner.spec.option import Option
 from planner.spec.portfolio import Choice, Quota
 from planner.spec.portfolio import Part as PartRecord
-from planner.spec.record import Option
 from planner.spec.slo import Slo
 
 FLEETS = 6

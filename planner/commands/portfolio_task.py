@@ -29,9 +29,11 @@ from planner.select.answers import Mask, answers
 from planner.select.deploy import Scene
 from planner.select.front import front
 from planner.spec.architecture import Architecture
+from planner.spec.archive import ClassArchive, Rows
 from planner.spec.offer import Offer
+from planner.spec.option import Option
 from planner.spec.portfolio import Outline
-from planner.spec.record import ClassArchive, Inputs, Option, PlanRecord, Rows
+from planner.spec.record import Inputs, PlanRecord
 from planner.spec.slo import Slo
 from planner.spec.space import SearchSpace
 from planner.units import MILLI, SECONDS_PER_HOUR

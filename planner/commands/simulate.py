@@ -21,7 +21,8 @@ from planner.simulate import Run, Timeline, deployment
 from planner.simulate import simulate as run_fleet
 from planner.simulate.arrivals import Arrivals
 from planner.simulate.comparison import Case, Line, compare
-from planner.spec.record import Option, PlanRecord
+from planner.spec.option import Option
+from planner.spec.record import PlanRecord
 from planner.spec.record_file import asked_slo, read_record
 from planner.spec.slo import Slo
 from planner.units import MILLI

@@ -28,7 +28,7 @@ from planner.select.front import front
 from planner.select.resize import Desk, finite, wanted_of
 from planner.select.verification import observe
 from planner.simulate import deployment
-from planner.spec.record import ClassArchive
+from planner.spec.archive import ClassArchive
 from planner.spec.verification import Simulated as Checked
 from planner.units import MILLI
 

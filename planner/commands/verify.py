@@ -10,7 +10,8 @@ from planner.errors import InputError
 from planner.importers.benchmarks import read_results
 from planner.measured.verify import Checked, Planned
 from planner.measured.verify import verify as judge
-from planner.spec.record import Option, PlanRecord
+from planner.spec.option import Option
+from planner.spec.record import PlanRecord
 from planner.spec.record_file import asked_slo, read_record
 
 

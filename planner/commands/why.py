@@ -18,8 +18,9 @@ from planner.select.front import front
 from planner.select.named import Named
 from planner.select.options import Shop
 from planner.select.why import Market, WhyNot, why_not
+from planner.spec.archive import Hardware
 from planner.spec.point import Point, parse_point
-from planner.spec.record import Hardware, PlanRecord
+from planner.spec.record import PlanRecord
 
 LOAD = {"kind": "closed_loop", "concurrency": "1", "rate_per_s": ""}
 """The plan brings its own load."""

@@ -12,7 +12,8 @@ from planner.errors import Fault, InputError
 from planner.importers.hub import name_on_hub
 from planner.spec.architecture import Architecture, MoeFfn
 from planner.spec.engine import Engine
-from planner.spec.record import MemoryUse, Option, PlanRecord
+from planner.spec.option import MemoryUse, Option
+from planner.spec.record import PlanRecord
 from planner.spec.record_file import asked_slo
 from planner.spec.runtime import Runtime, Speculator
 from planner.spec.slo import Slo

@@ -7,7 +7,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from planner.spec.record import Option, PlanRecord, TargetResult
+from planner.spec.option import Option, TargetResult
+from planner.spec.record import PlanRecord
 from planner.spec.result import Result
 
 Verdict = Literal["holds", "misses", "not measured", "not comparable"]

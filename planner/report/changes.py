@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from planner.report import words
 from planner.select.changes import Changes, PickChange, PriceChange
 from planner.spec.offer import Offer
-from planner.spec.record import Option
+from planner.spec.option import Option
 
 LISTED = 20
 """Lines of one kind at most; the rest is counted."""

@@ -8,7 +8,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import fields
 from typing import Any
 
-from planner.spec.record import Latency, Option, PlanRecord
+from planner.spec.option import Latency, Option
+from planner.spec.record import PlanRecord
 
 Value = str | int | float | None
 Column = tuple[str, Callable[[Option], Value]]

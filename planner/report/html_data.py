@@ -9,7 +9,7 @@ from planner.report import words
 from planner.report.pack import Pack
 from planner.report.statements import firm_words, statements
 from planner.select.firmness import Effect, Firmness
-from planner.spec.record import Option
+from planner.spec.option import Option
 from planner.units import HOURS_PER_MONTH, HOURS_PER_YEAR
 
 Data = dict[str, Any]

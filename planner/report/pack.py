@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 from planner.report import words
 from planner.select.firmness import Firmness
-from planner.spec.record import Option, PlanRecord
+from planner.spec.option import Option
+from planner.spec.record import PlanRecord
 
 
 @dataclass(frozen=True)

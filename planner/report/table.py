@@ -12,7 +12,8 @@ from rich.table import Table
 
 from planner.report import words
 from planner.report.plot import front_plot
-from planner.spec.record import Latency, Miss, Option, PlanRecord
+from planner.spec.option import Latency, Option
+from planner.spec.record import Miss, PlanRecord
 
 Line = tuple[str, Callable[[Option], str]]
 

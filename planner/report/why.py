@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from planner.report import words
 from planner.select.why import WhyNot
-from planner.spec.record import Option
+from planner.spec.option import Option
 
 SHOWN = 3
 """Options that beat it, named at most."""

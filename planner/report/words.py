@@ -6,7 +6,8 @@ import datetime
 from collections.abc import Mapping
 
 from planner.spec.money import Energy
-from planner.spec.record import Option, PlanRecord, Relaxation
+from planner.spec.option import Option
+from planner.spec.record import PlanRecord, Relaxation
 
 PICK_TITLES: Mapping[str, str] = {
     "cheapest": "Cheapest",

@@ -10,7 +10,8 @@ from planner.report.statements import statements
 from planner.report.xlsx_book import Book, Formula, Value, cell
 from planner.report.xlsx_options import COLUMNS, INDEX, Places
 from planner.spec.money import OwnedParts
-from planner.spec.record import Option, PlanRecord
+from planner.spec.option import Option
+from planner.spec.record import PlanRecord
 
 LABEL, FIRST = 0, 1
 

@@ -10,7 +10,7 @@ from planner.report.statements import FLIPS
 from planner.report.xlsx_book import Book, Formula, Value, cell
 from planner.report.xlsx_options import PER_MTOK, Places
 from planner.select.firmness import Effect, Firmness, PickFirmness
-from planner.spec.record import Option
+from planner.spec.option import Option
 from planner.units import HOURS_PER_MONTH
 
 SHEET = "Sensitivity"

@@ -10,7 +10,7 @@ from planner.report.pack import Pack
 from planner.report.xlsx_book import Book, Formula, Value, cell
 from planner.spec.money import OwnedParts, Price
 from planner.spec.offer import Offer
-from planner.spec.record import Latency, Option
+from planner.spec.option import Latency, Option
 from planner.units import HOURS_PER_MONTH, HOURS_PER_YEAR, MILLION, SECONDS_PER_HOUR
 
 PER_MTOK = f"{SECONDS_PER_HOUR:.0f}/{MILLION:.0f}"

@@ -21,8 +21,8 @@ from planner.search.problem import Problem
 from planner.search.search import Found
 from planner.search.setup import Setting
 from planner.search.shapes import ShapeTable
+from planner.spec.archive import ClassArchive, Hardware, Rows
 from planner.spec.money import Draw
-from planner.spec.record import ClassArchive, Hardware, Rows
 from planner.units import MILLI, SECONDS_PER_HOUR
 
 STANDARD = tuple(

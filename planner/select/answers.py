@@ -18,8 +18,8 @@ from planner.model.queueing.state import (
     HIGHEST_WAIT_PROBABILITY,
 )
 from planner.select.evidence import row_evidence
+from planner.spec.archive import ClassArchive, Margin
 from planner.spec.efficiency import Evidence
-from planner.spec.record import ClassArchive, Margin
 from planner.spec.slo import Slo
 
 Mask = NDArray[np.bool_]

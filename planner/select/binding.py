@@ -12,7 +12,7 @@ from planner.model.queueing.state import HIGHEST_WAIT_PROBABILITY
 from planner.model.terms import terms
 from planner.pareto import rounded
 from planner.select.answers import Priced
-from planner.spec.record import Binding, Resource
+from planner.spec.option import Binding, Resource
 
 LARGE = 0.35
 """Share of a decode step from which the link, or launching, is what holds it up."""

@@ -8,7 +8,8 @@ from typing import Any
 
 from planner.pareto import rounded
 from planner.spec.offer import Offer
-from planner.spec.record import Option, PlanRecord
+from planner.spec.option import Option
+from planner.spec.record import PlanRecord
 
 Key = tuple[str, str, str, str]
 

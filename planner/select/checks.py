@@ -24,7 +24,7 @@ from planner.select.resize import (
     formula,
 )
 from planner.select.verification import Observation
-from planner.spec.record import ClassArchive
+from planner.spec.archive import ClassArchive
 from planner.spec.verification import Compared, Simulated, Verification
 from planner.units import MILLI
 

@@ -14,7 +14,7 @@ from planner.candidates.hardware import HardwareClass
 from planner.catalog import Catalog
 from planner.model.arrays import Candidates, Floats, Indices, Parameters
 from planner.spec.architecture import Architecture
-from planner.spec.record import ClassArchive, Hardware
+from planner.spec.archive import ClassArchive, Hardware
 from planner.spec.speculation import SpeculationMethod
 
 OFF = "off"

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from planner.candidates.efficiency import RANK
+from planner.spec.archive import ClassArchive
 from planner.spec.efficiency import Evidence
-from planner.spec.record import ClassArchive
 
 
 def row_evidence(archive: ClassArchive) -> Iterator[Evidence]:

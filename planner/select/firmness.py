@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from planner.spec.offer import Offer
-from planner.spec.record import Option
+from planner.spec.option import Option
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,8 @@ from planner.model.arrays import Floats, Indices
 from planner.pareto import nondominated, rounded
 from planner.select.answers import Answers, Priced, priced
 from planner.select.objectives import chosen, points
-from planner.spec.record import ClassArchive, Reason
+from planner.spec.archive import ClassArchive
+from planner.spec.option import Reason
 from planner.spec.slo import Slo
 
 UNTRUSTED_SHOWN = 6

@@ -15,7 +15,8 @@ from planner.pareto import rounded
 from planner.select.answers import Mask, Priced
 from planner.select.deploy import Scene, repeat
 from planner.select.front import cost, reasons
-from planner.spec.record import Miss, MissKind, Option, Relaxation
+from planner.spec.option import Option
+from planner.spec.record import Miss, MissKind, Relaxation
 from planner.spec.slo import Slo
 from planner.units import MILLI
 

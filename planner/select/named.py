@@ -18,7 +18,7 @@ from planner.model.queueing import capacity, percentile, steady_state
 from planner.pareto import rounded_number
 from planner.select.answers import STANDARD
 from planner.select.deploy import Scene
-from planner.spec.record import ClassArchive, Hardware, Rows
+from planner.spec.archive import ClassArchive, Hardware, Rows
 from planner.spec.slo import Slo
 from planner.units import GIB, MILLI, SECONDS_PER_HOUR
 

@@ -30,16 +30,10 @@ from planner.select.autoscale import autoscaled
 from planner.select.binding import StepShares, binding, step_shares
 from planner.select.deploy import OFF, Scene
 from planner.select.front import reasons
+from planner.spec.archive import Hardware
 from planner.spec.money import Autoscaled, Energy, Money, OwnedParts, Price
 from planner.spec.offer import Offer
-from planner.spec.record import (
-    Hardware,
-    Latency,
-    MemoryUse,
-    Option,
-    QualityLoss,
-    TargetResult,
-)
+from planner.spec.option import Latency, MemoryUse, Option, QualityLoss, TargetResult
 from planner.spec.slo import Slo
 from planner.units import GIB, MILLI
 

@@ -38,7 +38,7 @@ from planner.select.verification import (
     observe,
 )
 from planner.simulate import Deployment, deployment
-from planner.spec.record import ClassArchive
+from planner.spec.archive import ClassArchive
 from planner.spec.slo import Slo
 from planner.spec.verification import Trial
 from planner.units import MILLI

@@ -19,7 +19,7 @@ from planner.select.answers import MARGIN_OF
 from planner.select.deploy import Scene
 from planner.select.firmness import Effect
 from planner.spec.lengths import Lengths, MomentLengths, QuantileLengths
-from planner.spec.record import Option
+from planner.spec.option import Option
 from planner.spec.slo import Slo
 from planner.units import MILLI, SECONDS_PER_HOUR
 

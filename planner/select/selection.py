@@ -16,7 +16,8 @@ from planner.select.front import Front
 from planner.select.misses import miss, nearest, relaxation, relaxed
 from planner.select.options import Shop, options
 from planner.select.picks import picks, shown
-from planner.spec.record import Miss, Option, Relaxation
+from planner.spec.option import Option
+from planner.spec.record import Miss, Relaxation
 from planner.spec.slo import Slo
 from planner.spec.verification import Verification
 

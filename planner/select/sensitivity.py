@@ -30,7 +30,8 @@ from planner.select.options import Shop, options
 from planner.select.picks import picks
 from planner.select.scenarios import Scenario, Subjects, effects, limit_use, number
 from planner.spec.offer import Offer, Term
-from planner.spec.record import Option, PlanRecord
+from planner.spec.option import Option
+from planner.spec.record import PlanRecord
 from planner.units import MILLION, SECONDS_PER_HOUR
 
 CHANGE = 0.2

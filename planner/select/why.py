@@ -17,7 +17,8 @@ from planner.select.named import Named, placed
 from planner.select.objectives import chosen as objectives
 from planner.select.objectives import points
 from planner.select.options import Shop, options
-from planner.spec.record import Hardware, Option
+from planner.spec.archive import Hardware
+from planner.spec.option import Option
 from planner.spec.slo import Slo
 
 Verdict = Literal[

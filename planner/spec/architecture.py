@@ -6,9 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from planner.spec.base import Count, Name, NonNegative, Positive, Spec
-
-Whole = Annotated[int, Field(ge=0)]
+from planner.spec.base import Count, Name, NonNegative, Positive, Spec, Whole
 
 
 class FullAttention(Spec):

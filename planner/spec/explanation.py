@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from planner.spec.record import Option
+from planner.spec.option import Option
 
 
 @dataclass(frozen=True)

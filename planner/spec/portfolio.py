@@ -6,9 +6,9 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
-from planner.spec.base import Name, NonNegative, Positive, Share, Spec, Text
+from planner.spec.base import Name, NonNegative, Positive, Share, Spec, Text, Whole
 from planner.spec.load import KeyFaultsError
-from planner.spec.record import Option, Whole
+from planner.spec.option import Option
 
 
 class Quota(Spec):

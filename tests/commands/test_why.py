@@ -10,7 +10,8 @@ from planner.commands.why import why
 from planner.errors import InputError
 from planner.report.why import render
 from planner.select.why import WhyNot
-from planner.spec.record import Option, PlanRecord
+from planner.spec.option import Option
+from planner.spec.record import PlanRecord
 from tests.commands.small_plans import slo, small_plan
 
 

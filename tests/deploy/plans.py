@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any, get_origin
 
-from planner.spec.record import Hardware, PlanRecord, Rows
+from planner.spec.archive import Hardware, Rows
+from planner.spec.record import PlanRecord
 
 ID = "o-1a2b3c4d"
 MODEL = "meta-llama/Llama-3.3-70B-Instruct"

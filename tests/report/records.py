@@ -14,23 +14,11 @@ from planner.select.firmness import (
     RateFlip,
     Regret,
 )
+from planner.spec.archive import ClassArchive, Hardware, Margin, Rows
 from planner.spec.money import Money, Price
 from planner.spec.offer import Offer
-from planner.spec.record import (
-    Binding,
-    ClassArchive,
-    Hardware,
-    Inputs,
-    Latency,
-    Margin,
-    MemoryUse,
-    Option,
-    PlanRecord,
-    QualityLoss,
-    Rows,
-    SearchReport,
-    TargetResult,
-)
+from planner.spec.option import Binding, Latency, MemoryUse, Option, QualityLoss, TargetResult
+from planner.spec.record import Inputs, PlanRecord, SearchReport
 
 
 def offer(**changes: Any) -> Offer:

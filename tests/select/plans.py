@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from planner.cost import Quotes
+from planner.spec.archive import ClassArchive, Hardware, Margin, Rows
 from planner.spec.offer import Offer
-from planner.spec.record import ClassArchive, Hardware, Margin, Rows
 from planner.spec.slo import Slo
 
 DEFAULTS = {
