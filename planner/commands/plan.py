@@ -22,8 +22,6 @@ from planner.candidates.quality import QualityCase
 from planner.candidates.trace_load import TraceLoad, with_trace
 from planner.candidates.weights_on_disk import with_weights_on_disk
 from planner.catalog import Catalog, data_root, load_catalog
-from planner.commands.simulate_scored import TRIALS as SIMULATIONS
-from planner.commands.simulate_scored import Effort, simulated_archive
 from planner.cost import Quotes, allowed_offers, quote
 from planner.cost_owned import owned_offers, use_of
 from planner.errors import InputError, suggestion
@@ -185,12 +183,14 @@ class _Work:
 
     def simulated(self, settings: Settings, jobs: int) -> _Result:
         """Search by formula, then around the front by simulation."""
+        from planner.commands.simulate_scored import TRIALS, Effort, simulated_archive
+
         if self.slo.traffic.offline is not None:
             raise InputError("--score", ["simulate is for arrivals; offline work needs none"])
         result = self.answer(replace(settings, trials=None))
         desk = self.desk(result, settings.seed)
         effort = Effort(
-            trials=settings.trials or SIMULATIONS,
+            trials=settings.trials or TRIALS,
             seed=settings.seed,
             jobs=jobs,
             time_limit=settings.time_limit,
