@@ -5,15 +5,16 @@ from __future__ import annotations
 import hashlib
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
-from planner.candidates.demand import mean_lengths, sized_rate, slo_workload, targets
+from planner.candidates.demand import job_load, sized_rate, slo_workload, targets
 from planner.candidates.quality import QualityCase, quality_loss
 from planner.cost import Quotes
 from planner.cost_owned import carbon_g_per_mtok, owned_gpu, owned_parts, use_of
 from planner.model.arrays import Candidates, Floats, Indices
-from planner.model.batching import Load, offline_batch
+from planner.model.batching import offline_batch
 from planner.model.bounds import bound_tpot
 from planner.model.memory import (
     kv_bytes,
@@ -121,7 +122,7 @@ def _figures(scene: Scene, slo: Slo, c: Candidates) -> _Figures:
         state = steady_state(c, scene.parameters, w, sized_rate(slo) * one, routing=slo.routing)
         batch = state.batch
     else:
-        batch = offline_batch(c, scene.parameters, _load(slo, len(c))).batch
+        batch = offline_batch(c, scene.parameters, job_load(slo, len(c))).batch
     held = reserved_tokens(c, w.prompt_mean * one, w.output_mean * one)
     pool = kv_pool_bytes(c)
     return _Figures(
@@ -136,31 +137,24 @@ def _figures(scene: Scene, slo: Slo, c: Candidates) -> _Figures:
     )
 
 
-def _load(slo: Slo, count: int) -> Load:
-    prompt, output = mean_lengths(slo)
-    offline = slo.traffic.offline
-    one = np.ones(count)
-    return Load(
-        prompt=prompt * one,
-        output=output * one,
-        identical=0 * one,
-        prefix_hit=slo.traffic.prefix_hit_rate * one,
-        concurrency=np.inf * one,
-        waves=np.inf * one,
-        requests=(offline.requests if offline else 1.0) * one,
-    )
+SAME = (
+    "engine", "generation", "weights", "kv", "tp", "pp", "dp", "replicas", "max_num_seqs",
+    "token_budget", "speculation", "draft_tokens", "wait_probability", "run_hours",
+)  # fmt: skip
+"""Columns of the archive that an option has too."""
+RATES = ("utilization", "slots", "output_tokens_per_s", "capacity_tokens_per_s")
+"""Columns of the answers that an option has too: a simulation may have moved them."""
 
 
 def _option(scene: Scene, shop: Shop, slo: Slo, case: QualityCase, r: _Row) -> Option:
     found = r.answer.answers
     place, row = int(found.place[r.row]), int(found.row[r.row])
-    archive = scene.archives[place]
-    hardware, rows = archive.hardware, archive.rows
-    tp, pp, dp = rows.tp[row], rows.pp[row], rows.dp[row]
+    hardware, rows = scene.archives[place].hardware, scene.archives[place].rows
     money = _money(scene, shop, slo, hardware, r)
     bought = int(r.answer.bill.instances[r.row])
-    off = rows.speculation[row] == OFF
-    offline = rows.run_hours[row] is not None
+    off, limit = rows.speculation[row] == OFF, rows.max_num_seqs[row]
+    shared: dict[str, Any] = {name: getattr(rows, name)[row] for name in SAME}
+    shared |= {name: r.column(name) for name in RATES}
     return Option(
         id=identity(scene, place, row),
         hardware=hardware.id,
@@ -171,43 +165,24 @@ def _option(scene: Scene, shop: Shop, slo: Slo, case: QualityCase, r: _Row) -> O
         region=money.price.region,
         instances=bought,
         gpus=bought * hardware.gpus_per_instance,
-        gpus_per_replica=tp * pp * dp,
-        engine=rows.engine[row],
-        generation=rows.generation[row],
-        weights=rows.weights[row],
-        kv=rows.kv[row],
-        tp=tp,
-        pp=pp,
-        dp=dp,
-        replicas=rows.replicas[row],
+        gpus_per_replica=rows.tp[row] * rows.pp[row] * rows.dp[row],
         spare_replicas=slo.purchase.spare_replicas,
-        max_num_seqs=rows.max_num_seqs[row],
-        token_budget=rows.token_budget[row],
-        speculation=rows.speculation[row],
-        draft_tokens=rows.draft_tokens[row],
         acceptance=None if off else (rows.accept_first[row], rows.accept_decay[row]),
-        ttft=None if offline else _latency(r, "ttft"),
-        tpot=None if offline else _latency(r, "tpot"),
-        e2e=None if offline else _latency(r, "e2e"),
+        **shared,
+        ttft=_latency(r, "ttft"),
+        tpot=_latency(r, "tpot"),
+        e2e=_latency(r, "e2e"),
         bound_tpot_ms=number(r.figures.bound_ms[r.at]),
         targets=_targets(slo, r),
-        utilization=r.column("utilization"),
-        wait_probability=rows.wait_probability[row],
-        slots=r.column("slots"),
         rate_per_s=number(_rate(slo, rows.run_hours[row])),
-        output_tokens_per_s=r.column("output_tokens_per_s"),
-        capacity_tokens_per_s=r.column("capacity_tokens_per_s"),
-        run_hours=rows.run_hours[row],
         memory=_memory(r),
         money=money,
         quality=_quality(scene, case, rows.weights[row], rows.kv[row]),
         power_w=r.maybe("power_w"),
         energy=_energy(slo, r),
-        evidence=r.answer.answers.evidence[r.row],
+        evidence=found.evidence[r.row],
         flags=reasons(r.answer, slo, r.row),
-        binding=binding(
-            r.answer, r.row, r.figures.shares, r.at, _limited(r, rows.max_num_seqs[row])
-        ),
+        binding=binding(r.answer, r.row, r.figures.shares, r.at, _limited(r, limit)),
     )
 
 
