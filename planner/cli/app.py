@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime
 from collections.abc import Collection
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -33,6 +33,9 @@ from planner.cli.stored import (
     simulate_command,
 )
 from planner.errors import InputError, suggestion
+
+if TYPE_CHECKING:
+    from planner.spec.record import PlanRecord
 
 NO_OPTION = 3
 
@@ -123,16 +126,11 @@ def plan_command(
         raise InputError("--slo", ["missing; name the slo.yaml, or run `plan init`"])
     stages = Stages("starting", verbose=verbose)
     from planner.commands.plan import plan
-    from planner.commands.report import check_suffix, write_report
-    from planner.files import check_writable
     from planner.report import FORMATS
     from planner.report.words import price_age
 
     _check_format(format_name, FORMATS)
-    if report is not None:
-        check_suffix(report)
-    for file in (out, report):
-        check_writable(file)
+    _check_places(out, report)
     stages.enter("reading slo.yaml and catalog")
     with progress(quiet=quiet, stages=stages) as show:
         record = plan(
@@ -153,16 +151,33 @@ def plan_command(
             progress=show,
         )
     stages.enter("writing")
-    if out is not None:
-        save(out, FORMATS["json"](record))
-    if report is not None:
-        write_report(record, report)
+    _keep(record, out, report)
     put(FORMATS[format_name](record, width=terminal_width(), color=use_color()))
     if not quiet:
         say(price_age(record.inputs.as_of, datetime.date.today()))
     stages.end()
     if not record.options:
         raise typer.Exit(NO_OPTION)
+
+
+def _check_places(out: Path | None, report: Path | None) -> None:
+    from planner.commands.report import check_suffix
+    from planner.files import check_writable
+
+    if report is not None:
+        check_suffix(report)
+    for file in (out, report):
+        check_writable(file)
+
+
+def _keep(record: PlanRecord, out: Path | None, report: Path | None) -> None:
+    from planner.commands.report import write_report
+    from planner.report import FORMATS
+
+    if out is not None:
+        save(out, FORMATS["json"](record))
+    if report is not None:
+        write_report(record, report)
 
 
 def _check_format(name: str, known: Collection[str]) -> None:

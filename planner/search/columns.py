@@ -189,9 +189,7 @@ def _columns(
     methods = [problem.tables.methods[d.method] for d in drafts]
     losses = [problem.losses[w][k] for w, k in zip(shapes.weights, shapes.kv, strict=True)]
     instances = bought(problem, found.table, rows, entries.hardware)
-    per_instance = np.array([h.gpus for h in problem.tables.hardware])[entries.hardware]
-    gpus = instances * per_instance
-    power = gpus * found.table.bases.chip.power[found.table.base_of[rows.shape]]
+    gpus = instances * np.array([h.gpus for h in problem.tables.hardware])[entries.hardware]
     latency = {key: _numbers(values[at]) for key, values in perf.latency.items()}
     standard = {target.key: latency.pop(target.key) for target in STANDARD}
     return Rows(
@@ -222,8 +220,13 @@ def _columns(
         loss_objective=_finite(np.array([loss.objective for loss in losses])),
         loss_median=_finite(np.array([loss.median for loss in losses])),
         loss_p90=_finite(np.array([loss.p90 for loss in losses])),
-        power_w=_numbers(power),
+        power_w=_numbers(gpus * _rated(found, rows)),
     )
+
+
+def _rated(found: Found, rows: Deployments) -> Floats:
+    """Rated power of a GPU of each deployment [W], (n,)."""
+    return found.table.bases.chip.power[found.table.base_of[rows.shape]]
 
 
 def _counts(values: Floats) -> tuple[int, ...]:
