@@ -41,6 +41,11 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = {
     ),
     "reprice": ("plan reprice plan.json --prices new.csv --out repriced.json",),
     "diff": ("plan diff plan.json repriced.json",),
+    "portfolio": (
+        "plan portfolio slos/*.yaml --out plans/",
+        "plan portfolio chat.yaml rag.yaml --max-gpus 64 --budget 200 --fleets",
+        "plan portfolio slos/*.yaml --quota quota.yaml --cluster tcp://host:8786 --out plans/",
+    ),
     "calibrate": (
         "plan calibrate run-*.json --deployment deployment.yaml --date 2026-11-20 --out own.yaml",
         "plan calibrate run.json --plan plan.json --option cheapest --date 2026-11-20",
