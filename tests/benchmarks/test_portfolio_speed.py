@@ -12,11 +12,16 @@ import time
 from itertools import product
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+from planner.catalog import load_catalog
 from planner.commands import portfolio as command
+from planner.commands import portfolio_task
 from planner.commands.portfolio import portfolio
 from planner.commands.portfolio_task import Finished, Task, run
+from planner.search.problem import Problem
+from planner.search.search import Found
 from planner.spec.portfolio import Limits
 from tests.commands.portfolios import MODELS, contents, targets, traffic, write_slo
 
@@ -104,3 +109,33 @@ def test_a_cluster_that_loses_a_worker_half_way_has_every_plan_once(tmp_path, mo
     assert [one.name for one in record.plans] == [file.stem for file in files]
     assert len({one.file for one in record.plans}) == len(files)
     assert len(contents(tmp_path / "out")) == 2 * len(files)
+
+
+@pytest.mark.skipif(not FULL, reason="set PLANNER_SPEED on a quiet machine")
+def test_the_best_fleets_of_1e14_combinations_take_5_seconds(monkeypatch):
+    file = Path(__file__).parents[2] / "examples" / "chat-70b.yaml"
+    catalog = load_catalog()
+    pools: list[float] = []
+    search = portfolio_task.search
+
+    def counted(problem: Problem, *rest: object) -> Found:
+        found = search(problem, *rest)
+        inner = problem.inner
+        each = len(inner.batch_limits) * len(inner.token_budgets) * len(inner.spread)
+        # Every combination of the space's choices, those that fit nowhere among them.
+        pools.append(float(np.prod(found.table.sizes)) * each)
+        return found
+
+    monkeypatch.setattr(portfolio_task, "search", counted)
+    began = time.process_time()
+    portfolio([file], catalog=catalog)
+    single = time.process_time() - began
+    pools.clear()
+    record = portfolio([file], catalog=catalog, fleets=True)
+    took = time.process_time() - began - 2 * single
+    _, quarter, rest, half = pools
+    combinations = quarter * rest + half * half
+    print(f"{combinations:.1e} combinations: {took:.1f} s beside {single:.1f} s")  # noqa: T201
+    assert record.served == 1
+    assert combinations >= 1e14
+    assert took <= 5.0
