@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from planner.errors import InputError
 from planner.units import MILLI
 
 PIPE_WIDTH = 120
@@ -22,6 +23,13 @@ BAR = 20
 """Signs of a progress bar."""
 FIRST_ESTIMATE_S = 1.0
 """A stage runs so long before the time left is told."""
+
+PLAIN_LINES = {
+    **dict.fromkeys(map(ord, "━─"), "-"),
+    **dict.fromkeys(map(ord, "┃│"), "|"),
+    **dict.fromkeys(map(ord, "┏┳┓┡╇┩└┴┘"), "+"),
+}
+"""Code of a character that frames tables -> ASCII."""
 
 Progress = Callable[[str, float], None]
 """(what is being done, share done 0-1)."""
@@ -40,8 +48,31 @@ def use_color() -> bool:
 
 
 def put(text: str) -> None:
-    """Write a result to stdout."""
-    sys.stdout.write(text if text.endswith("\n") else f"{text}\n")
+    """Write a result to stdout; characters that its encoding lacks become ones that it has.
+
+    Raises:
+        InputError: It cannot be written, as on a full disk.
+    """
+    encoding = sys.stdout.encoding or "utf-8"
+    try:
+        text.encode(encoding)
+    except UnicodeEncodeError:
+        plain = text.translate(PLAIN_LINES)
+        text = plain.encode(encoding, errors="replace").decode(encoding)
+    try:
+        sys.stdout.write(text if text.endswith("\n") else f"{text}\n")
+        sys.stdout.flush()
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        hush()
+        message = f"cannot be written ({error.strerror}); write to a file by --out"
+        raise InputError("stdout", [message]) from None
+
+
+def hush() -> None:
+    """Send what is left in stdout's buffer to nowhere: it cannot be written any more."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def say(text: str) -> None:
@@ -116,7 +147,7 @@ def _duration(seconds: float) -> str:
 @contextmanager
 def progress(*, quiet: bool = False, stages: Stages | None = None) -> Iterator[Progress | None]:
     """Show progress on stderr where that is a terminal, and time its stages; None for neither."""
-    shown = sys.stderr.isatty() and not quiet
+    shown = sys.stderr.isatty() and not quiet and os.environ.get("TERM") != "dumb"
     timed = stages if stages is not None and stages.verbose else None
     if not shown and timed is None:
         yield None

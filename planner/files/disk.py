@@ -26,7 +26,10 @@ def read_text(path: Path, limit: int) -> str:
         with path.open("rb") as handle:
             raw = handle.read(limit + 1)
     except FileNotFoundError:
-        raise InputError(source, ["no such file; check the path"]) from None
+        message = "no such file; check the path"
+        if source == "-":
+            message = "no such file; name /dev/stdin to read what is piped in"
+        raise InputError(source, [message]) from None
     except IsADirectoryError:
         raise InputError(source, ["a folder, not a file; name the file in it"]) from None
     except (OSError, ValueError) as error:
@@ -103,12 +106,11 @@ def check_writable(path: Path | None) -> None:
     """
     if path is None or str(path) == "-":
         return
-    target = path.resolve()
-    if target.is_dir():
+    if path.is_dir():
         raise _unwritable(path, os.strerror(errno.EISDIR))
-    if not target.parent.is_dir():
+    if not path.parent.is_dir():
         raise _unwritable(path, os.strerror(errno.ENOENT))
-    if not target.exists() and not os.access(target.parent, os.W_OK):
+    if not path.exists() and not os.access(path.parent, os.W_OK):
         raise _unwritable(path, os.strerror(errno.EACCES))
 
 

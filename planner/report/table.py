@@ -6,6 +6,7 @@ import io
 from collections.abc import Callable, Sequence
 
 from rich import box
+from rich.cells import cell_len
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
@@ -195,8 +196,8 @@ OTHER_COLUMNS: tuple[Line, ...] = (
 )
 
 
-MIN_WIDTHS = {"id\nevidence": 11, "buy\nfrom": 20, "engine\nweights/KV": 12}
-"""Columns whose texts should stay on their line [characters]."""
+DROPPED = ("limit\nuse", "E2E ms\np50, p95", "spec.\nloss", "seen\nload", "engine\nweights/KV")
+"""Columns that a narrow terminal does without, the first first: half a column misleads."""
 
 
 def _mtok(option: Option) -> str:
@@ -204,13 +205,30 @@ def _mtok(option: Option) -> str:
 
 
 def _table(console: Console, title: str, options: Sequence[Option]) -> None:
-    table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
-    table.padding = (0, 1, 0, 0)
-    for header, _ in OTHER_COLUMNS:
-        table.add_column(header, overflow="fold", min_width=MIN_WIDTHS.get(header, 0))
+    table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, show_edge=False)
+    table.padding = 0
+    columns = _fitting(options, console.width)
+    for header, _ in columns:
+        table.add_column(header, overflow="fold")
     for option in options:
-        table.add_row(*(_cell(text(option)) for _, text in OTHER_COLUMNS))
+        table.add_row(*(_cell(text(option)) for _, text in columns))
     console.print(table)
+
+
+def _fitting(options: Sequence[Option], width: int) -> list[Line]:
+    """Return the columns that fit without a broken line, as far as any may be left out."""
+    columns = list(OTHER_COLUMNS)
+    for header in DROPPED:
+        needed = sum(_width(column, options) for column in columns) + len(columns) - 1
+        if needed <= width:
+            break
+        columns = [column for column in columns if column[0] != header]
+    return columns
+
+
+def _width(column: Line, options: Sequence[Option]) -> int:
+    header, text = column
+    return max(cell_len(line) for t in (header, *map(text, options)) for line in t.split("\n"))
 
 
 def _plot(console: Console, record: PlanRecord) -> None:

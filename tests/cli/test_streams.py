@@ -1,0 +1,81 @@
+"""What the program does with streams that others have closed, filled or encoded otherwise."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+PROGRAM = "from planner.cli import main; main()"
+
+
+def run(command: str, **environment: str) -> subprocess.CompletedProcess[bytes]:
+    """Run a shell command in which ``$PLAN`` is the program."""
+    plan = f'{sys.executable} -c "{PROGRAM}"'
+    return subprocess.run(
+        ["sh", "-c", command.replace("$PLAN", plan)],
+        capture_output=True,
+        check=False,
+        env={**os.environ, **environment},
+    )
+
+
+def test_a_full_disk_behind_stdout_is_one_line_and_no_traceback():
+    done = run("$PLAN init > /dev/full")
+    assert done.returncode == 2
+    assert done.stderr.decode().splitlines() == [
+        "stdout: 1 problem",
+        "  cannot be written (No space left on device); write to a file by --out",
+    ]
+
+
+@pytest.mark.parametrize("closed", [">&-", "2>&-", ">&- 2>&-"])
+def test_a_stream_that_the_shell_closed_is_written_to_nowhere(closed):
+    done = run(f"$PLAN init {closed}")
+    assert (done.returncode, done.stderr) == (0, b"")
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "latin-1", "cp1252"])
+def test_a_terminal_without_unicode_gets_frames_of_ascii(encoding, plan_path):
+    command = f"$PLAN reprice {plan_path}"
+    done = run(command, PYTHONIOENCODING=encoding)
+    assert done.returncode == 0
+    assert b"+-----" in done.stdout
+    assert b"?" not in done.stdout
+    assert done.stderr == b""
+
+
+def test_a_dash_for_a_file_is_answered_with_the_name_of_stdin():
+    done = run("$PLAN score -")
+    assert done.returncode == 2
+    assert b"/dev/stdin" in done.stderr
+
+
+def test_a_folder_that_has_been_deleted_below_the_program_is_no_traceback(tmp_path):
+    slo = tmp_path / "slo.yaml"
+    slo.write_text(
+        "model: meta-llama/Llama-3.1-8B-Instruct\n"
+        "traffic: {rate_per_s: 2, prompt_tokens: 500, output_tokens: 100}\n"
+        "slo: {ttft_p95_ms: 2000}\n"
+    )
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    command = f"cd {gone} && rmdir {gone} && $PLAN --slo {slo} --out plan.json"
+    done = run(command, PYTHONPATH=str(Path.cwd()))
+    assert done.returncode == 2
+    assert b"plan.json: 1 problem" in done.stderr
+    assert b"Traceback" not in done.stderr
+
+
+@pytest.fixture(scope="module")
+def plan_path(tmp_path_factory):
+    from planner.catalog import load_catalog
+    from planner.report import FORMATS
+    from tests.commands.small_plans import small_plan
+
+    path = tmp_path_factory.mktemp("plans") / "plan.json"
+    path.write_text(FORMATS["json"](small_plan(load_catalog())))
+    return path

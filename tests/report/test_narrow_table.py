@@ -1,0 +1,36 @@
+"""The table of options on terminals of any width: whole columns or none, prices always."""
+
+from __future__ import annotations
+
+import pytest
+
+from planner.report import FORMATS
+from tests.report.records import option, record
+
+ALWAYS = ("id", "buy", "replicas", "$/Mtok", "TTFT ms", "TPOT ms")
+
+
+def header(width: int) -> str:
+    others = tuple(option(id=f"o-0000000{number}") for number in range(3))
+    made = record()
+    shown = record(
+        options=(*made.options, *others), shown=(*made.shown, *(other.id for other in others))
+    )
+    lines = FORMATS["table"](shown, width=width).splitlines()
+    start = next(row for row, line in enumerate(lines) if line.startswith("Others on the front"))
+    assert max(len(line) for line in lines[start + 1 : start + 6]) <= width
+    return lines[start + 1]
+
+
+@pytest.mark.parametrize("width", [60, 80, 100, 120])
+def test_price_and_latency_stand_in_the_table_however_narrow(width):
+    assert [name for name in ALWAYS if name not in header(width)] == []
+
+
+def test_a_wide_terminal_shows_every_column():
+    assert header(160).rstrip().endswith("limit")
+
+
+def test_a_narrow_terminal_does_without_the_least_of_the_columns():
+    assert "limit" not in header(80)
+    assert "E2E" not in header(60)
