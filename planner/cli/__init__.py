@@ -32,3 +32,6 @@ def main(arguments: Sequence[str] | None = None) -> None:
     except BrokenPipeError:
         # The reader has gone (``plan ... | head``): nothing is left to say, nor to flush.
         hush()
+    finally:
+        # What is left goes with the process; to search it for cycles takes longer than a reprice.
+        gc.freeze()

@@ -71,14 +71,14 @@ def simulate_command(
         save(out, table_text(table.columns, table.rows))
         return
     from planner.commands.simulate import simulate
-    from planner.report.simulation import render, timeline_csv
+    from planner.report.simulation import percentiles_csv, render, timeline_csv
 
     found = simulate(
         file, option=option, trace=trace, requests=requests, seeds=seeds, catalog=catalog
     )
     if timeline is not None:
         save(timeline, timeline_csv(found))
-    save(out, render(found))
+    save(out, percentiles_csv(found) if out.suffix.casefold() == ".csv" else render(found))
 
 
 def reprice_command(
@@ -92,7 +92,7 @@ def reprice_command(
 
     Exit code 4: a pick moved; 3: nothing meets the targets any more.
     """
-    from planner.commands.reprice import reprice
+    from planner.commands.reprice import UNPROVEN, reprice
     from planner.report import FORMATS
     from planner.report.changes import render
 
@@ -101,6 +101,8 @@ def reprice_command(
         save(out, FORMATS["json"](found.record))
     put(render(found.changes))
     put(FORMATS["table"](found.record, width=terminal_width(), color=use_color()))
+    if not found.proven:
+        say(UNPROVEN)
     for one in found.unsearched:
         say(
             f"not searched: {one.hardware}, {len(one.offers)} offers from"

@@ -7,7 +7,6 @@ what meets the limits and picks (select/). The record holds all of it.
 
 from __future__ import annotations
 
-import datetime
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -22,6 +21,7 @@ from planner.candidates.quality import QualityCase
 from planner.candidates.trace_load import TraceLoad, with_trace
 from planner.candidates.weights_on_disk import with_weights_on_disk
 from planner.catalog import Catalog, data_root, load_catalog
+from planner.commands.day import checked_day
 from planner.cost import Quotes, allowed_offers, quote
 from planner.cost_owned import owned_offers, use_of
 from planner.errors import InputError, suggestion
@@ -289,14 +289,6 @@ def _slo(slo: Path | str | Slo) -> tuple[Slo, Path]:
         return slo, Path()
     path = Path(slo)
     return load(read_yaml(path), Slo), path.parent
-
-
-def checked_day(text: str) -> str:
-    """Return a date as it is; raises InputError unless it is YYYY-MM-DD."""
-    try:
-        return datetime.date.fromisoformat(text).isoformat()
-    except ValueError:
-        raise InputError("--as-of", [f"'{text}' is no date; write YYYY-MM-DD"]) from None
 
 
 def for_sale(catalog: Catalog, slo: Slo, architecture: Architecture, day: str) -> tuple[Offer, ...]:

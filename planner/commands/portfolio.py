@@ -23,7 +23,8 @@ from planner.candidates.models import find_model
 from planner.candidates.trace_load import with_trace
 from planner.candidates.weights_on_disk import with_weights_on_disk
 from planner.catalog import Catalog, load_catalog
-from planner.commands.plan import SLACK, _slo, _space, checked_day, for_sale
+from planner.commands.day import checked_day
+from planner.commands.plan import SLACK, _slo, _space, for_sale
 from planner.commands.portfolio_choice import combined, shared_limits
 from planner.commands.portfolio_menu import Limited
 from planner.commands.portfolio_task import Asked, Common, Finished, Task, run

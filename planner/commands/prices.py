@@ -12,7 +12,8 @@ from typing import Literal
 
 from planner.catalog import Catalog, load_catalog
 from planner.catalog.lookup import Names
-from planner.errors import Fault, InputError, suggestion
+from planner.commands.day import checked_day
+from planner.errors import InputError, suggestion
 from planner.importers.price_rows import Imported, Known, PriceFile
 from planner.importers.prices import read_prices
 from planner.spec.offer import Offer, Term
@@ -253,11 +254,7 @@ def _cell(value: object) -> str:
 
 
 def _day(text: str) -> datetime.date:
-    try:
-        return datetime.date.fromisoformat(text)
-    except ValueError:
-        message = f"{ascii(text)[:40]} is no date; write YYYY-MM-DD"
-        raise InputError("--as-of", [Fault("", "", message)]) from None
+    return datetime.date.fromisoformat(checked_day(text))
 
 
 def _first_day(seen: str) -> datetime.date:

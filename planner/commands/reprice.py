@@ -8,6 +8,7 @@ from pathlib import Path
 
 from planner.catalog import Catalog, laid_over
 from planner.catalog.offers import newest_seen
+from planner.commands.day import checked_day
 from planner.commands.stored import by_class, open_plan
 from planner.cost import allowed_offers, quote
 from planner.files import digest
@@ -29,7 +30,8 @@ from planner.spec.record import PlanRecord
 from planner.spec.slo import Slo
 
 UNPROVEN = (
-    "The archive behind these prices is not proven exact: a new search may find better options."
+    "The archive behind these prices is not proven exact, and repricing does not search: a new"
+    " search (plan --slo, with --prove) may find better options."
 )
 RENEWED = (UNPROVEN, FORMULA_ONLY, PICKS_CHECKED, UNCHECKED)
 """Sentences that new prices may make untrue."""
@@ -64,6 +66,11 @@ class Repriced:
     changes: Changes
     unsearched: tuple[Unsearched, ...]
 
+    @property
+    def proven(self) -> bool:
+        """Whether the archive behind the prices is proven exact."""
+        return self.record.search.proven
+
 
 def reprice(
     plan: PlanRecord | Path,
@@ -89,7 +96,8 @@ def reprice(
     stored = open_plan(plan, catalog)
     old, slo = stored.record, stored.slo
     known, kept = _market(stored.catalog, old.offers, prices)
-    day = as_of or max(old.inputs.as_of, newest_seen(offer.seen for offer in kept))
+    newest = max(old.inputs.as_of, newest_seen(offer.seen for offer in kept))
+    day = newest if as_of is None else checked_day(as_of)
     allowed = set(allowed_offers(known, slo.purchase, day))
     sold = by_class(known, (offer for offer in kept if offer in allowed))
     searched = set(by_class(known, old.offers))

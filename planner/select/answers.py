@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -53,7 +54,7 @@ class Answers:
     def __len__(self) -> int:
         return len(self.place)
 
-    @property
+    @cached_property
     def unvalidated(self) -> Mask:
         """Rows without measured evidence."""
         return np.array([known == "unvalidated" for known in self.evidence], dtype=bool)

@@ -191,6 +191,30 @@ def test_the_record_says_where_a_new_search_might_find_more(catalog: Catalog, ol
     unsure = old.model_copy(update={"search": old.search.model_copy(update={"proven": False})})
     assert UNPROVEN in reprice(unsure, catalog=catalog).record.assumptions
     assert UNPROVEN not in reprice(old, catalog=catalog).record.assumptions
+    assert reprice(old, catalog=catalog).proven
+    assert not reprice(unsure, catalog=catalog).proven
+
+
+@pytest.mark.parametrize("day", ["yesterday", "2026-13-01", "20261129", "2026-11", ""])
+def test_a_day_that_is_none_is_refused(catalog: Catalog, old: PlanRecord, day: str):
+    with pytest.raises(InputError, match="is no date; write YYYY-MM-DD"):
+        reprice(old, catalog=catalog, as_of=day)
+
+
+def test_prices_that_have_expired_by_the_day_are_not_used(
+    catalog: Catalog, old: PlanRecord, tmp_path: Path
+):
+    before = cheapest(old)
+    row = key_of(before) | {"list_price_per_hour": 0.01, "valid_to": "2026-12-31"}
+    file = write_prices(tmp_path / "p.csv", [row])
+    good, expired = (
+        reprice(old, [file], catalog=catalog, as_of=day).record
+        for day in ("2026-12-31", "2027-01-01")
+    )
+    key = tuple(key_of(before).values())
+    assert key in {offer.key for offer in good.offers}
+    assert good.inputs.as_of == "2026-12-31"
+    assert key not in {offer.key for offer in expired.offers}
 
 
 def test_a_catalog_that_lacks_the_plans_hardware_is_refused(catalog: Catalog, old: PlanRecord):
