@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -228,10 +228,3 @@ def amounts(
     full = usd_per_mtok(usd_per_hour, capacity_rate)
     use = output_rate / capacity_rate
     return Amounts(usd_per_hour, full / use, usd_per_mtok(usd_per_hour, total_rate), full, use)
-
-
-def quotes_by_class(
-    catalog: Catalog, offers_of: Mapping[str, Sequence[Offer]]
-) -> dict[str, Quotes]:
-    """Return the prices of each hardware class."""
-    return {key: quote(catalog, offers) for key, offers in offers_of.items()}

@@ -17,7 +17,7 @@ from planner.spec.money import Draw, OwnedParts
 from planner.spec.offer import Offer, OwnedPower
 from planner.spec.purchase import FOR_ALL, Owned, Purchase
 from planner.spec.slo import Slo
-from planner.units import HOURS_PER_YEAR, MILLION, SECONDS_PER_HOUR
+from planner.units import HOURS_PER_YEAR, MILLION
 
 W_PER_KW = 1000.0
 MONTHS_PER_YEAR = 12.0
@@ -344,14 +344,3 @@ def energy_kwh_per_mtok(power_w: Number, tokens_per_s: Number, pue: float = 1.0)
 def carbon_g_per_mtok(kwh_per_mtok: float, g_per_kwh: float) -> float:
     """Return the carbon of a million tokens [g CO2e], at a grid intensity [g CO2e/kWh]."""
     return kwh_per_mtok * g_per_kwh
-
-
-def usd_per_mtok_owned(cost: OwnedCost, gpus: float, tokens_per_s: float) -> float:
-    """Return the price of a million tokens on owned GPUs, all hours paid for [USD].
-
-    Args:
-        cost: Of the hardware.
-        gpus: GPUs that serve.
-        tokens_per_s: Tokens per second that they make at the mean load, above 0.
-    """
-    return cost.usd_per_gpu_hour() * gpus * MILLION / (tokens_per_s * SECONDS_PER_HOUR)

@@ -21,7 +21,6 @@ from planner.cost_owned import (
     owned_gpu,
     owned_offers,
     owned_parts,
-    usd_per_mtok_owned,
 )
 from planner.errors import InputError
 from planner.spec.money import Draw
@@ -94,12 +93,6 @@ def test_energy_and_carbon_of_a_million_tokens_by_hand():
     kwh = energy_kwh_per_mtok(5600.0, 2000.0, pue=1.2)
     assert kwh == pytest.approx(0.93333, abs=1e-5)
     assert carbon_g_per_mtok(kwh, 400.0) == pytest.approx(373.33, abs=0.01)
-
-
-def test_owned_tokens_by_hand():
-    # 75,021.6 / (8760 x 8) = 1.07051 USD per GPU-hour; x 8 / (10,000 x 3600 / 1e6) = 0.23789.
-    got = usd_per_mtok_owned(owned_cost(SERVER), 8, 10_000.0)
-    assert got == pytest.approx(0.23789, abs=1e-5)
 
 
 CATALOG = load_catalog()

@@ -48,11 +48,6 @@ def find_architecture(name: str) -> Architecture:
     return load(read_json(path), Architecture)
 
 
-def known_names() -> tuple[str, ...]:
-    """Return the main hub names of all known models, sorted without case."""
-    return tuple(sorted((entry["name"] for _, entry in _entries()), key=str.casefold))
-
-
 def _unknown(name: str) -> Fault:
     names = [word for _, entry in _entries() for word in (entry["name"], *entry["aliases"])]
     by_stem = {word.rsplit("/", 1)[-1]: word for word in names}

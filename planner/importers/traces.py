@@ -20,7 +20,6 @@ from planner.files.disk import read_text
 
 TRACE_BYTES = 500_000_000
 MOST_TOKENS = 100_000_000
-SHOWN_FAULTS = 100
 PARTS = 10
 """Equal parts of a trace between which rate and lengths are compared."""
 DRIFT_RATIO = 1.25
@@ -60,12 +59,6 @@ class Trace:
     def rate_per_s(self) -> float:
         """Mean rate [requests/s]; nan for a trace without duration."""
         return (len(self) - 1) / float(self.arrival_s[-1]) if self.arrival_s[-1] > 0 else np.nan
-
-    @property
-    def gap_cv(self) -> float:
-        """Coefficient of variation of the gaps; no measure of bursts that last longer."""
-        gaps = np.diff(self.arrival_s)
-        return float(gaps.std() / gaps.mean()) if self.arrival_s[-1] > 0 else np.nan
 
     def dispersion(self, window_s: float) -> float:
         """Variance over mean of the counts in windows (index of dispersion; Poisson: 1).
@@ -118,7 +111,7 @@ def read_trace(path: Path) -> Trace:
         form, cells = _csv_cells(source, text, faults)
     rows = np.array(list(_rows(form, cells, faults)), dtype=np.float64).reshape(-1, 3)
     if faults:
-        raise InputError(source, _shown(faults))
+        raise InputError(source, faults)
     if not len(rows):
         raise InputError(source, ["no requests; give at least one row"])
     return _trace(source, form, rows)
@@ -272,12 +265,6 @@ def _row_faults(form: Form, line: int, texts: tuple[str, str, str]) -> Iterator[
             message = f"'{text[:40]}' is not a number of tokens; give a whole one, 0 or more"
             yield Fault(f"line {line}", column, message)
 
-
-def _shown(faults: list[Fault]) -> list[Fault]:
-    more = len(faults) - SHOWN_FAULTS
-    if more <= 0:
-        return faults
-    return [*faults[:SHOWN_FAULTS], Fault("", "", f"and {more} more rows at fault; mend them too")]
 
 
 def _trace(source: str, form: Form, rows: _Floats) -> Trace:

@@ -32,7 +32,6 @@ from planner.select.scenarios import Scenario, Subjects, effects, limit_use, num
 from planner.spec.offer import Offer, Term
 from planner.spec.option import Option
 from planner.spec.record import PlanRecord
-from planner.units import MILLION, SECONDS_PER_HOUR
 
 CHANGE = 0.2
 """Share by which prices, traffic and lengths are moved."""
@@ -317,12 +316,3 @@ def commitment_base(needed: Sequence[int], share: float) -> int:
     falling = sorted(needed, reverse=True)
     hours = math.ceil(share * len(falling) - 1e-9)
     return falling[hours - 1] if 0 < hours <= len(falling) else 0
-
-
-def break_even_tokens(usd_per_hour: float, api_usd_per_mtok: float) -> float:
-    """Return the output tokens per second from which on hardware costs less than an API.
-
-    >>> round(break_even_tokens(4.0, 0.7407407407))
-    1500
-    """
-    return usd_per_hour / api_usd_per_mtok * MILLION / SECONDS_PER_HOUR

@@ -158,11 +158,6 @@ class Run:
         span = float(self.done[kept].max() - self.arrival[kept].min())
         return float(self.output[kept].sum()) / span
 
-    def completion_rate(self, begin: float, end: float) -> float:
-        """Requests finished per second between two times [s]; in overload, the capacity."""
-        done = self.done
-        return float(((done > begin) & (done <= end)).sum()) / (end - begin)
-
     def timeline(self, samples: int = 200) -> Timeline:
         """Sample queue, batch and requests in flight at even times until the last token."""
         alive = np.isfinite(self.e2e)

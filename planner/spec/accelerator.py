@@ -19,13 +19,11 @@ class Link(Spec):
         kind: Link class, a key of ``efficiency.yaml`` ``links``.
         gb_per_s: One direction, per GPU; ``mesh``: per pair of GPUs [1e9 B/s].
         domain_gpus: GPUs that reach each other over it; 1 = none.
-        peer_to_peer: Whether GPUs reach each other without the host's memory.
     """
 
     kind: LinkKind
     gb_per_s: Positive
     domain_gpus: Count
-    peer_to_peer: bool = True
 
 
 class Accelerator(Spec):

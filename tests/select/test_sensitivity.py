@@ -3,7 +3,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -14,7 +13,7 @@ from planner.commands.reprice import reprice
 from planner.commands.stored import Stored, open_plan
 from planner.select.firmness import Firmness, PickFirmness
 from planner.select.scenarios import Scenario, Subjects, limit_use, scaled, with_lengths
-from planner.select.sensitivity import break_even_hours, break_even_tokens, commitment_base
+from planner.select.sensitivity import break_even_hours, commitment_base
 from planner.spec.lengths import MomentLengths, QuantileLengths
 from tests.commands.small_plans import slo, small_plan, write_prices
 
@@ -186,11 +185,6 @@ def test_lengths_scale_as_a_whole_but_keep_their_spread():
 )
 def test_a_commitment_pays_from_its_share_of_the_price(committed, by_the_hour, share):
     assert break_even_hours(committed, by_the_hour) == share
-
-
-def test_an_api_at_74_cents_equals_a_four_dollar_machine_at_1500_tokens_a_second():
-    assert break_even_tokens(4.0, 0.7407407407) == pytest.approx(1500)
-    assert np.isclose(break_even_tokens(4.0, 2.469135802), 450)
 
 
 @given(

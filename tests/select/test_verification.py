@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from planner.candidates.hardware import hardware_class
 from planner.catalog import load_catalog
 from planner.commands.plan import plan
-from planner.cost import allowed_offers, quotes_by_class
+from planner.cost import allowed_offers, quote
 from planner.report import FORMATS
 from planner.select.answers import answers
 from planner.select.front import front
@@ -223,7 +223,7 @@ def _quotes(record: PlanRecord, catalog):
         chip = catalog.accelerators[offer.accelerator]
         made = hardware_class(chip, offer.gpus, offer.link, offer.internode_gb_per_s)
         classes.setdefault(made.id, []).append(offer)
-    return quotes_by_class(catalog, classes)
+    return {key: quote(catalog, offers) for key, offers in classes.items()}
 
 
 def test_picks_hold_with_other_seeds_and_cost_hardly_more_than_the_fewest_replicas_that_do():
