@@ -154,7 +154,7 @@ def plan_command(
     _keep(record, out, report)
     put(FORMATS[format_name](record, width=terminal_width(), color=use_color()))
     if not quiet:
-        say(price_age(record.inputs.as_of, datetime.date.today()))
+        say(price_age(record, datetime.date.today()))
     stages.end()
     if not record.options:
         raise typer.Exit(NO_OPTION)

@@ -97,12 +97,8 @@ ONLINE_LINES: tuple[Line, ...] = (
     ("TPOT p50 / p95", _latency(lambda o: o.tpot)),
     ("E2E p50 / p95", _latency(lambda o: o.e2e)),
     ("TPOT bound", lambda o: words.milliseconds(o.bound_tpot_ms)),
-    ("with margin", _targets),
 )
-OFFLINE_LINES: tuple[Line, ...] = (
-    ("the whole run", _per_job),
-    ("with margin", _targets),
-)
+OFFLINE_LINES: tuple[Line, ...] = (("the whole run", _per_job), ("deadline", _targets))
 LAST_LINES: tuple[Line, ...] = (
     ("output tokens/s", lambda o: words.number(o.output_tokens_per_s)),
     ("utilization", lambda o: words.percent(o.utilization)),
@@ -118,10 +114,14 @@ def _lines(record: PlanRecord) -> tuple[Line, ...]:
     picked = (*PICK_LINES[:AFTER_MONEY], *SCALED_LINES, *PICK_LINES[AFTER_MONEY:])
     return (
         *(picked if scaled else PICK_LINES),
-        *(OFFLINE_LINES if offline else ONLINE_LINES),
-        *_simulated(record),
+        *(OFFLINE_LINES if offline else (*ONLINE_LINES, *_simulated(record), _sure(record))),
         *LAST_LINES,
     )
+
+
+def _sure(record: PlanRecord) -> Line:
+    """Return the line of the targets with margin; it follows what the margin is put on."""
+    return f"{words.confidence(record)} confidence", _targets
 
 
 def _simulated(record: PlanRecord) -> tuple[Line, ...]:
@@ -252,7 +252,9 @@ def _untrusted(console: Console, record: PlanRecord) -> None:
     if not record.untrusted:
         return
     console.print()
-    console.print("Not picked, though cheaper or alone:")
+    console.print(
+        "Cheaper or better in some way, but not picked, for the reason that ends the line:"
+    )
     for option in record.untrusted:
         text = (
             f"  {option.id}  {words.hardware(option)}, {words.instance(option)},"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Mapping
+from typing import Any
 
 from planner.spec.money import Energy
 from planner.spec.option import Option
@@ -138,7 +139,7 @@ def quality(option: Option) -> str:
 def binding(option: Option) -> str:
     """Return the limit that binds, and what runs out there."""
     b = option.binding
-    return f"{b.limit} {percent(b.use)}, {b.resource}"
+    return f"{b.limit}, {percent(b.use)} used ({b.resource})"
 
 
 def relaxation(one: Relaxation) -> str:
@@ -172,7 +173,7 @@ def asked(record: PlanRecord) -> list[str]:
     load = (
         f"{number(offline['requests'], 9)} requests within {number(offline['deadline_hours'])} h"
         if offline
-        else f"{number(traffic['rate_per_s'])} requests/s"
+        else f"{number(traffic['rate_per_s'])} requests/s{_on_average(traffic)}"
     )
     lines = [f"{slo['model']}, {slo['task']}, {load}"]
     if record.inputs.trace is not None:
@@ -192,9 +193,23 @@ def asked(record: PlanRecord) -> list[str]:
     }
     if targets:
         limits = ", ".join(f"{key} <= {number(value, 6)}" for key, value in targets.items())
-        confidence = slo["slo"].get("confidence", 0.8)
-        lines.append(f"targets: {limits}, each with {confidence * 100:.0f} % confidence")
+        lines.append(f"targets: {limits}, each with {confidence(record)} confidence")
     return lines
+
+
+def _on_average(traffic: Mapping[str, Any]) -> str:
+    """Return the mean rate in words, where costs rest on another rate than the one sized for."""
+    rate, mean = traffic["rate_per_s"], traffic.get("mean_rate_per_s")
+    if profile := traffic.get("load_profile"):
+        mean = rate * sum(profile) / (len(profile) * max(profile))
+    if mean is None or mean == rate:
+        return ""
+    return f" in the busiest hour, {number(mean)} on average (which costs rest on)"
+
+
+def confidence(record: PlanRecord) -> str:
+    """Return how likely each target is to hold, as a plan was asked."""
+    return percent(record.inputs.slo["slo"].get("confidence", 0.8))
 
 
 def found(record: PlanRecord) -> str:
@@ -212,7 +227,14 @@ def found(record: PlanRecord) -> str:
     )
 
 
-def price_age(as_of: str, today: datetime.date) -> str:
-    """Return how old the newest price is, for the day that the command runs."""
+def price_age(record: PlanRecord, today: datetime.date) -> str:
+    """Return the day that prices are judged by, and when those of the picks were seen."""
+    as_of = record.inputs.as_of
     days = (today - datetime.date.fromisoformat(as_of)).days
-    return f"prices as of {as_of}" + (f", {days} days old" if days > 0 else "")
+    said = f"prices judged as of {as_of}" + (f", {days} days ago" if days > 0 else "")
+    picked = set(record.picks.values())
+    seen = sorted({o.money.price.seen for o in record.options if o.id in picked})
+    if not seen:
+        return said
+    span = seen[0] if len(seen) == 1 else f"{seen[0]} to {seen[-1]}"
+    return f"{said}; those of the picks were seen {span}: ask for a quote before you buy"

@@ -34,3 +34,8 @@ def test_a_wide_terminal_shows_every_column():
 def test_a_narrow_terminal_does_without_the_least_of_the_columns():
     assert "limit" not in header(80)
     assert "E2E" not in header(60)
+
+
+def test_the_margin_follows_the_simulation_that_it_is_put_on_and_names_the_confidence():
+    labels = [line[1:17].strip() for line in FORMATS["table"](record(), width=120).splitlines()]
+    assert labels.index("80 % confidence") > labels.index("TPOT bound")
