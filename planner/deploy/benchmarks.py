@@ -31,6 +31,8 @@ STEPS = (0.5, 1.0, 2.0)
 """Limits tried around the planned ones, as shares of them."""
 RATES = (0.8, 1.0, 1.2)
 SQRT3 = math.sqrt(3.0)
+PERF_SERVERS = {"sglang": "sglang"}
+"""Engine -> server type of inference-perf; the others are asked as vLLM is."""
 
 
 @dataclass(frozen=True)
@@ -162,10 +164,10 @@ def vllm_sweep(d: Deployment) -> dict[str, str]:
     """Return limits around the option and rates around the plan, for ``vllm bench sweep serve``.
 
     Raises:
-        InputError: Another engine, or a replica over several servers.
+        InputError: A replica over several servers.
     """
-    if d.engine.id != "vllm" or d.nodes > 1:
-        reason = f"vLLM's sweep starts vLLM on one server, not {d.engine.name} on {d.nodes}"
+    if d.nodes > 1:
+        reason = f"vLLM's sweep starts one server, not {d.nodes}"
         raise InputError(d.option.id, [f"{reason}; use guidellm, vllm-bench or inference-perf"])
     work, o = load(d), d.option
     serve = [
@@ -234,7 +236,6 @@ def inference_perf(d: Deployment) -> dict[str, str]:
     """Return a configuration for ``inference-perf --config_file``."""
     work = load(d)
     rate = work.rate if work.rate is not None else work.requests / 1.0
-    servers = {"sglang": "sglang"}
     limits = {PERF_GOODPUT[m]: v / 1e3 for m, v in work.limits.items() if m in PERF_GOODPUT}
     config: dict[str, Any] = {
         "api": {"type": "completion", "streaming": True},
@@ -244,7 +245,7 @@ def inference_perf(d: Deployment) -> dict[str, str]:
             "stages": [{"rate": rate, "duration": work.seconds if work.rate is not None else 1}],
         },
         "server": {
-            "type": servers.get(d.engine.id, "vllm"),
+            "type": PERF_SERVERS.get(d.engine.id, "vllm"),
             "model_name": d.model,
             "base_url": f"http://localhost:{d.runtime.port}",
             "ignore_eos": True,
