@@ -50,7 +50,7 @@ def find_option(record: PlanRecord, name: str, source: str) -> Option:
     """
     identity = record.picks.get(name, name)
     near = [miss.option for miss in record.misses]
-    near += [one.option for one in record.relaxations if one.option is not None]
+    near += [one.option for one in record.relaxations]
     options = [*record.options, *record.untrusted, *near]
     for option in options:
         if option.id == identity:

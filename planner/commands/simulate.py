@@ -15,7 +15,7 @@ from planner.catalog import Catalog, load_catalog
 from planner.commands.explain import find_option
 from planner.errors import InputError
 from planner.importers.traces import Trace, read_trace
-from planner.select.deploy import Scene
+from planner.select.deploy import Scene, repeat
 from planner.select.verification import Drawn, Requests
 from planner.simulate import Run, Timeline, deployment
 from planner.simulate import simulate as run_fleet
@@ -147,8 +147,9 @@ class _Work:
         names = [archive.hardware.id for archive in self.record.archive]
         place = np.array([names.index(self.option.hardware)], dtype=np.intp)
         row = np.array([self.option.archive_row], dtype=np.intp)
+        replicas = np.array([float(self.option.replicas)])
         return Case(
-            candidate=scene.candidates(place, row),
+            candidate=repeat(scene.candidates(place, row), replicas),
             parameters=scene.parameters,
             workload=slo_workload(self.slo),
             rate=sized_rate(self.slo),

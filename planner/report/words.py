@@ -144,8 +144,6 @@ def binding(option: Option) -> str:
 
 def relaxation(one: Relaxation) -> str:
     """Return what a limit would have to be, and what that would buy."""
-    if one.needed is None or one.option is None:
-        return f"{one.limit}: no value of it helps"
     option, cost = one.option, one.option.money
     return (
         f"{one.limit}: {number(one.needed, 6)} instead of {number(one.asked, 6)} buys"

@@ -84,44 +84,39 @@ def _excess(every: Priced, names: Sequence[str]) -> Floats:
     return result
 
 
-def relaxed(trusted: Priced, slo: Slo) -> list[tuple[str, int | None]]:
-    """Return, for each limit that a row breaks, the row that needs the least of it.
+def relaxed(trusted: Priced, slo: Slo) -> list[tuple[str, int]]:
+    """Return the limits that can be moved alone to make the plan work, and what needs the least.
 
     Args:
         trusted: Rows at prices that picks may rest on.
         slo: What picks may rest on.
 
     Returns:
-        Limit and row; None = moving that limit alone does not help. Limits that every row keeps
-        are left out.
+        Limit and row.
     """
     good = np.isfinite(trusted.bill.usd_per_hour) & ~trusted.answers.gated
     if not slo.purchase.allow_unvalidated:
         good &= ~trusted.answers.unvalidated
-    found: list[tuple[str, int | None]] = []
+    found: list[tuple[str, int]] = []
     for name, use in trusted.uses.items():
         others = [other for other in trusted.uses if other != name]
         rows = np.flatnonzero(good & (_excess(trusted, others) <= 1.0) & np.isfinite(use))
         if len(rows):
             order = np.lexsort((cost(trusted)[rows], rounded(use[rows])))
             found.append((name, int(rows[order[0]])))
-        elif (use[good] > 1.0).any():
-            found.append((name, None))
     return found
 
 
-def relaxation(slo: Slo, every: Priced, name: str, chosen: tuple[int, Option] | None) -> Relaxation:
+def relaxation(slo: Slo, every: Priced, name: str, row: int, option: Option) -> Relaxation:
     """Return what a limit would have to be.
 
     Args:
         slo: Says what it is.
         every: Priced rows.
         name: The limit.
-        chosen: Row that needs the least of it, as an option; None = there is none.
+        row: Row that needs the least of it.
+        option: The same, as it would be bought.
     """
-    if chosen is None:
-        return Relaxation(limit=_key(name), asked=_limit(slo, name), needed=None, option=None)
-    row, option = chosen
     value = _value(every, row, option, name)
     asked = value / float(every.uses[name][row]) if name == QUOTA else _limit(slo, name)
     return Relaxation(

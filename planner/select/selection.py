@@ -11,6 +11,7 @@ from planner.candidates.quality import QualityCase
 from planner.catalog import Catalog
 from planner.model.arrays import Floats
 from planner.pareto import hypervolume, rounded
+from planner.select.affordable import within_limits
 from planner.select.deploy import OFF, Scene
 from planner.select.front import Front
 from planner.select.misses import miss, nearest, relaxation, relaxed
@@ -72,22 +73,25 @@ def _misses(
     found = nearest(chosen.every, scene, slo)
     rows = np.array([row for row, _ in found], dtype=np.intp)
     near = options(scene, shop, slo, case, (chosen.every, rows))
-    return tuple(
+    misses = tuple(
         miss(scene, slo, chosen.every, row, option, kind)
         for (row, kind), option in zip(found, near, strict=True)
     )
+    if any(one.kind == "within the purchase limits" for one in misses):
+        return misses
+    within = within_limits(scene, slo, case, shop, chosen.every)
+    return misses if within is None else (within, *misses)
 
 
 def _relaxations(
     scene: Scene, slo: Slo, case: QualityCase, shop: Shop, chosen: Front
 ) -> tuple[Relaxation, ...]:
     found = relaxed(chosen.trusted, slo)
-    rows = [row for _, row in found if row is not None]
-    every = options(scene, shop, slo, case, (chosen.trusted, np.array(rows, dtype=np.intp)))
-    made = dict(zip(rows, every, strict=True))
+    rows = np.array([row for _, row in found], dtype=np.intp)
+    made = options(scene, shop, slo, case, (chosen.trusted, rows))
     return tuple(
-        relaxation(slo, chosen.trusted, name, None if row is None else (row, made[row]))
-        for name, row in found
+        relaxation(slo, chosen.trusted, name, row, option)
+        for (name, row), option in zip(found, made, strict=True)
     )
 
 

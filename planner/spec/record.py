@@ -68,14 +68,14 @@ class Relaxation(Spec):
     Attributes:
         limit: Its key in slo.yaml, with dots.
         asked: Its value there.
-        needed: The value that works, rounded to where it still does; None = none does.
-        option: What would be bought then; None = nothing.
+        needed: The nearest value that works.
+        option: What would be bought then.
     """
 
     limit: Name
     asked: NonNegative
-    needed: NonNegative | None
-    option: Option | None
+    needed: NonNegative
+    option: Option
 
 
 class SearchReport(Spec):
@@ -124,7 +124,8 @@ class PlanRecord(Spec):
         untrusted: Options that would cost less than the cheapest pick, or stand alone, but rest
             on unvalidated evidence, a flagged price, or lie beyond the gates; ``flags`` says why.
         misses: Nearest misses; only where ``options`` is empty.
-        relaxations: What each limit alone would have to be; only where ``options`` is empty.
+        relaxations: Limits that can be moved alone to make the plan work; only where ``options``
+            is empty.
         obstacle: Why no deployment exists at all; empty = some do.
         assumptions: What the plan takes for granted, in sentences.
         search: How it was found.

@@ -1,5 +1,7 @@
 """Where nothing works, what the plan proposes must work."""
 
+from dataclasses import replace
+
 import pytest
 
 from planner.catalog import load_catalog
@@ -59,6 +61,12 @@ CASES = {
         "slo": {"tpot_p95_ms": 6.0},
         "purchase": {"budget_usd_per_hour": 1.0},
     },
+    "a quota too small and targets out of reach": {
+        "slo": {"ttft_p95_ms": 8.0, "tpot_p95_ms": 1.0},
+        "purchase": {"max_gpus": 1},
+        "traffic": {"rate_per_s": 60.0},
+    },
+    "power for a fraction of a server": {"purchase": {"max_power_kw": 0.5}},
     "nothing measured": {
         "purchase": {"accelerators": ["gaudi3", "tpu-v6e"], "allow_unvalidated": False}
     },
@@ -78,6 +86,67 @@ def test_each_proposal_makes_the_plan_work(changes):
         assert planned(merged(changes, applied(text))).options, text
 
 
+@pytest.mark.parametrize("changes", CASES.values(), ids=CASES.keys())
+def test_each_limit_moved_alone_as_told_makes_the_plan_work(changes):
+    record = planned(changes)
+    for one in record.relaxations:
+        assert planned(merged(changes, applied(f"{one.limit}: {one.needed:g}"))).options, one.limit
+
+
+def test_a_limit_that_does_not_help_alone_is_left_out():
+    assert planned(CASES["both targets out of reach"]).relaxations == ()
+
+
+def test_what_a_limit_alone_would_cost_is_the_price_of_a_plan_without_it():
+    found = {one.limit: one for one in planned(CASES["a budget of a dollar"]).relaxations}
+    one = found["purchase.budget_usd_per_hour"]
+    cheapest = planned({}).options[0].money.usd_per_hour
+    assert one.asked == 0.5
+    assert one.option.money.usd_per_hour == pytest.approx(cheapest)
+    assert cheapest <= one.needed <= cheapest * 1.01
+
+
+def test_what_the_quota_allows_and_what_keeps_the_targets_come_first():
+    record = planned(CASES["one GPU for a high rate"])
+    kinds = [miss.kind for miss in record.misses]
+    assert kinds[:2] == ["within the purchase limits", "keeps the targets"]
+    within, keeps = record.misses[:2]
+    assert within.option.gpus == 1
+    assert within.misses[0].startswith("rate ")
+    assert within.option.rate_per_s < 60.0
+    assert keeps.option.gpus > 1
+    assert keeps.misses[0] == f"GPUs {keeps.option.gpus}, limit 1"
+
+
+def test_a_quota_of_the_price_file_binds():
+    rows = [o.model_copy(update={"quota_instances": 1}) for o in CATALOG.offers]
+    few = replace(CATALOG, offers=tuple(rows))
+    values = merged(
+        BASE, {"traffic": {"rate_per_s": 400.0}, "purchase": {"accelerators": ("l40s",)}}
+    )
+    record = plan(Slo.model_validate(values), catalog=few, space="quick", verify=False)
+    assert record.options == ()
+    (needed,) = (one for one in record.relaxations if "quota" in one.limit)
+    assert needed.asked == 1
+    assert needed.needed == needed.option.instances
+    assert any("quota 1 (" in text for miss in record.misses for text in miss.misses)
+
+
+def test_what_no_memory_holds_is_said_with_its_figures():
+    changes = {"model": "meta-llama/Llama-3.1-405B", "purchase": {"accelerators": ["l4"]}}
+    record = planned(changes)
+    assert (record.options, record.misses) == ((), ())
+    assert record.obstacle.startswith("memory: of all layouts ")
+    assert "of 22.5 GiB a GPU" in record.obstacle
+
+
+def test_hardware_that_no_engine_runs_on_is_said():
+    values = merged(BASE, {"purchase": {"accelerators": ("tpu-v6e",)}})
+    asked = Slo.model_validate(values | {"engines": ("vllm",)})
+    found = plan(asked, catalog=CATALOG, space="quick", verify=False)
+    assert found.obstacle == "" or "no engine of the search runs" in found.obstacle
+
+
 def test_misses_are_on_different_accelerators_and_the_nearest_comes_first():
     record = planned(CASES["both targets out of reach"])
     chips = [miss.option.accelerator for miss in record.misses]
@@ -88,6 +157,8 @@ def test_misses_are_on_different_accelerators_and_the_nearest_comes_first():
 
 def test_a_miss_says_how_far_it_is():
     for miss in planned(CASES["a budget of a dollar"]).misses:
+        if miss.kind == "within the purchase limits":
+            continue
         option = miss.option
         spent = option.money.usd_per_hour
         shares = [spent / 0.5, *(target.upper / target.limit for target in option.targets)]
