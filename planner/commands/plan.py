@@ -304,7 +304,8 @@ def for_sale(catalog: Catalog, slo: Slo, architecture: Architecture, day: str) -
         InputError: A name that nobody knows, a price that is missing, or nothing is left.
     """
     own = owned_offers(catalog, slo.purchase, use_of(slo, architecture), day)
-    return allowed_offers(replace(catalog, offers=(*catalog.offers, *own)), slo.purchase, day)
+    every = sorted((*catalog.offers, *own), key=lambda offer: offer.key)
+    return allowed_offers(replace(catalog, offers=tuple(every)), slo.purchase, day)
 
 
 def _space(space: str | Path | SearchSpace) -> SearchSpace:

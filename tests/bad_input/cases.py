@@ -262,6 +262,25 @@ VALUES = (
         GOOD + "purchase:\n  terms: owned\n  owned: {capex_usd: 3e4, lifetime_years: 4}\n",
         ("line 11  purchase.owned: nothing pays for power; add power_usd_per_kwh with pue",),
     ),
+    Case(
+        "power paid for twice",
+        GOOD + "purchase:\n  terms: owned\n  accelerators: h100-sxm\n  owned:\n"
+        "    capex_usd: 3e4\n    lifetime_years: 4\n    power_usd_per_kwh: 0.1\n    pue: 1.2\n"
+        "    colocation_usd_per_kw_month: 184\n",
+        ("line 17  purchase.owned.colocation_usd_per_kw_month: rent by the kW includes power",),
+    ),
+    Case(
+        "owned without hardware",
+        GOOD + "purchase:\n  terms: owned\n  owned: {capex_usd: 3e4, lifetime_years: 4,"
+        " colocation_usd_per_kw_month: 184}\n",
+        ("line 9  purchase.accelerators: owned hardware needs to be named; add `accel",),
+    ),
+    Case(
+        "owned hardware at no price",
+        GOOD + "purchase:\n  terms: owned\n  accelerators: h100-sxm\n"
+        "  owned: {capex_usd: {h100-sxm: 0}, lifetime_years: 4, colocation_usd_per_kw_month: 1}\n",
+        ("line 12  purchase.owned.capex_usd.h100-sxm: 0 must be above 0",),
+    ),
     Case("half a GPU", GOOD + "purchase: {max_gpus: 0.5}\n", ("line 9  purchase.max_gpus: 0.5 i",)),
     Case("zero budget", GOOD + "purchase: {budget_usd_per_hour: 0}\n", ("line 9  purchase.budge",)),
     Case(

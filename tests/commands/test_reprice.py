@@ -112,6 +112,24 @@ def test_one_changed_price_is_named_alone_with_its_share(
     assert found.inputs == ()
 
 
+@pytest.mark.parametrize("seed", range(5))
+def test_a_price_change_names_exactly_the_changed_prices(
+    catalog: Catalog, old: PlanRecord, tmp_path: Path, seed: int
+):
+    draw = random.Random(seed)
+    moved = draw.sample(old.offers, 4)
+    rows = [
+        key_like(o) | {"list_price_per_hour": o.list_price_per_hour * factor, "seen": o.seen}
+        for o, factor in zip(moved, (0.5, 0.9, 1.0, 2.0), strict=True)
+    ]
+    # The third is quoted anew at the same price, and what is quoted anew is no longer flagged.
+    same = {moved[2].key} if not moved[2].flag else set()
+    found = reprice(old, [write_prices(tmp_path / "p.csv", rows)], catalog=catalog).changes
+    assert {change.key for change in found.prices} == {o.key for o in moved} - same
+    shares = {change.key: change.change for change in found.prices}
+    assert [shares[o.key] for o in (moved[0], moved[1], moved[3])] == pytest.approx([-0.5, -0.1, 1])
+
+
 def test_a_pick_that_moves_says_why_and_what_staying_would_cost(
     catalog: Catalog, old: PlanRecord, tmp_path: Path
 ):
