@@ -93,7 +93,7 @@ def test_a_cluster_that_loses_a_worker_half_way_has_every_plan_once(tmp_path, mo
             os.kill(killed[0], signal.SIGKILL)
 
     cluster = distributed.LocalCluster(
-        n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None
+        n_workers=2, threads_per_worker=1, processes=True, dashboard_address="127.0.0.1:0"
     )
     began = time.monotonic()
     with cluster:

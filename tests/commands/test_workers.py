@@ -56,7 +56,7 @@ def test_a_missing_extra_is_named_in_one_line(monkeypatch):
 def cluster() -> Iterator[object]:
     distributed = pytest.importorskip("distributed", reason="the extra `cluster` is not installed")
     made = distributed.LocalCluster(
-        n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None
+        n_workers=2, threads_per_worker=1, processes=True, dashboard_address="127.0.0.1:0"
     )
     yield made
     made.close()
