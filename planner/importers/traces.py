@@ -266,7 +266,6 @@ def _row_faults(form: Form, line: int, texts: tuple[str, str, str]) -> Iterator[
             yield Fault(f"line {line}", column, message)
 
 
-
 def _trace(source: str, form: Form, rows: _Floats) -> Trace:
     notes: list[str] = []
     empty = (rows[:, 1] == 0) | (rows[:, 2] == 0)
