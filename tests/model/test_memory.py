@@ -10,11 +10,6 @@ from hypothesis import strategies as st
 
 from planner.model.arrays import (
     Candidates,
-    ChipFigures,
-    EngineFigures,
-    LayoutFigures,
-    ModelFigures,
-    WeightFigures,
 )
 from planner.model.memory import (
     admitted_kv_bytes,
@@ -32,15 +27,9 @@ from planner.model.memory import (
     sequences_that_fit,
     weight_bytes,
 )
+from tests.model.by_hand import KINDS
 
 GIB = 2.0**30
-KINDS = {
-    "model": ModelFigures,
-    "weights": WeightFigures,
-    "chip": ChipFigures,
-    "engine": EngineFigures,
-    "layout": LayoutFigures,
-}
 # Llama 3.1 8B: 32 layers of 4096, 8 KV heads of 128, FFN 14336, 128256 words.
 LLAMA = {
     "layers": 32, "hidden": 4096, "vocab": 128256, "embedding_parameters": 2 * 128256 * 4096,
