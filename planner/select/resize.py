@@ -19,6 +19,7 @@ from planner.candidates.demand import (
 )
 from planner.candidates.trace_load import trace_windows
 from planner.cost import Quotes, cheapest, instances_needed
+from planner.cost_owned import W_PER_KW
 from planner.importers.traces import Trace
 from planner.model.arrays import Candidates, Floats
 from planner.model.mixture import Mixture
@@ -181,7 +182,12 @@ class Sized:
         quotes = self.desk.quotes.get(self.archive.hardware.id, Quotes((), ()))
         bill = cheapest(quotes if purchase.allow_flagged_prices else quotes.clean(), instances)
         within = bill.usd_per_hour <= (purchase.budget_usd_per_hour or np.inf)
-        result: Mask = within & (bill.instances * per_instance <= (purchase.max_gpus or np.inf))
+        within &= bill.quota_use <= 1.0
+        gpus, draw = bill.instances * per_instance, self.archive.hardware.draw
+        result: Mask = within & (gpus <= (purchase.max_gpus or np.inf))
+        if purchase.max_power_kw is not None:
+            rated_kw = np.inf if draw is None else draw.rated_w / W_PER_KW
+            result &= gpus * rated_kw <= purchase.max_power_kw
         return result
 
     def try_(self, replicas: int) -> bool:

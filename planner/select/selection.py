@@ -14,7 +14,7 @@ from planner.pareto import hypervolume, rounded
 from planner.select.affordable import within_limits
 from planner.select.deploy import OFF, Scene
 from planner.select.front import Front
-from planner.select.misses import miss, nearest, relaxation, relaxed
+from planner.select.misses import NEAREST, miss, nearest, relaxation, relaxed
 from planner.select.options import Shop, options
 from planner.select.picks import picks, shown
 from planner.spec.option import Option
@@ -80,7 +80,7 @@ def _misses(
     if any(one.kind == "within the purchase limits" for one in misses):
         return misses
     within = within_limits(scene, slo, case, shop, chosen.every)
-    return misses if within is None else (within, *misses)
+    return misses if within is None else (within, *misses[: NEAREST - 1])
 
 
 def _relaxations(

@@ -71,7 +71,9 @@ def test_the_infeasible_example_says_what_would_do():
     for miss in found.misses:
         assert miss.excess > 1
         assert any("target 5" in text for text in miss.misses)
-        assert any(text.startswith("slo.ttft_p95_ms: ") for text in miss.would_do)
+        assert any("slo.ttft_p95_ms: " in text for text in miss.would_do)
+    assert found.misses[0].kind == "within the purchase limits"
+    assert found.misses[0].option.gpus <= 8
 
 
 def test_the_record_survives_its_own_json(record):
