@@ -60,6 +60,7 @@ if TYPE_CHECKING:
     from planner.commands.export import export as export
     from planner.commands.init import init as init
     from planner.commands.plan import plan as plan
+    from planner.commands.portfolio import portfolio as portfolio
     from planner.commands.report import write_report as write_report
     from planner.commands.reprice import reprice as reprice
     from planner.commands.schema import schema as schema
@@ -81,6 +82,7 @@ _LAZY = {
     "init": "planner.commands.init",
     "load_catalog": "planner.catalog",
     "plan": "planner.commands.plan",
+    "portfolio": "planner.commands.portfolio",
     "read_record": "planner.spec.record_file",
     "reprice": "planner.commands.reprice",
     "schema": "planner.commands.schema",
@@ -105,6 +107,7 @@ __all__ = [
     "init",
     "load_catalog",
     "plan",
+    "portfolio",
     "read_record",
     "reprice",
     "schema",

@@ -99,20 +99,20 @@ def plan(  # noqa: PLR0913  (the options of the command line)
     Raises:
         InputError: A file, a name or a value that cannot be used.
     """
-    asked, folder = _slo(slo)
+    asked, folder = read_slo(slo)
     recorded = with_trace(asked, folder) if asked.traffic.trace is not None else None
     asked = with_headroom(recorded.slo if recorded else asked)
     known = catalog if isinstance(catalog, Catalog) else load_catalog(catalog, prices=prices)
     if calibration is not None:
         known = replace(known, calibration=read_calibration(calibration))
     day = known.newest_seen if as_of is None else checked_day(as_of)
-    chosen_space = _space(space)
+    chosen_space = read_space(space)
     model = with_weights_on_disk(find_model(asked.model, folder), known.precisions)
     asked, architecture = asked.model_copy(update={"model": model.name}), model.architecture
     offers = for_sale(known, asked, architecture, day)
     made = setting(asked, known, chosen_space, architecture, offers)
     made = replace(made, notes=(*model.notes, *made.notes))
-    work = _Work(asked, known, architecture, made, progress, recorded)
+    work = Work(asked, known, architecture, made, progress, recorded)
     inputs = Inputs(
         slo=asked.model_dump(mode="json", by_alias=True),
         catalog_digest=known.digest,
@@ -127,7 +127,7 @@ def plan(  # noqa: PLR0913  (the options of the command line)
     result = work.simulated(settings, jobs) if score == "simulate" else work.answer(settings)
     if verify and asked.traffic.offline is None:
         result = work.checked(result, seed)
-    return _record(work, result, inputs)
+    return to_record(work, result, inputs)
 
 
 def _identity(inputs: Inputs) -> Identity:
@@ -145,7 +145,7 @@ def _identity(inputs: Inputs) -> Identity:
 
 
 @dataclass(frozen=True)
-class _Result:
+class Result:
     """What a search and a selection gave, and what simulations said of it."""
 
     found: Found
@@ -156,7 +156,7 @@ class _Result:
 
 
 @dataclass(frozen=True)
-class _Work:
+class Work:
     """One plan: everything that is fixed before the search."""
 
     slo: Slo
@@ -166,22 +166,22 @@ class _Work:
     progress: Progress | None
     recorded: TraceLoad | None = None
 
-    def answer(self, settings: Settings) -> _Result:
+    def answer(self, settings: Settings) -> Result:
         """Search near the targets; where nothing meets them, everywhere, for the nearest misses."""
         result = self._searched(settings, SLACK)
         if not len(result.front.rows) and not len(result.front.untrusted):
             result = self._searched(settings, np.inf)
         return result
 
-    def _searched(self, settings: Settings, slack: float) -> _Result:
+    def _searched(self, settings: Settings, slack: float) -> Result:
         problem = with_reach(self.made.problem, reach_of(self.slo, slack))
         found = search(problem, self.guide(), _within(settings, slack), self.progress)
         confidence = self.slo.targets.confidence
         kept = archives(self.made, problem, found, confidence, targets(self.slo))
         rows = answers(kept)
-        return _Result(found, kept, front(rows, kept, self.quotes(), self.slo))
+        return Result(found, kept, front(rows, kept, self.quotes(), self.slo))
 
-    def simulated(self, settings: Settings, jobs: int) -> _Result:
+    def simulated(self, settings: Settings, jobs: int) -> Result:
         """Search by formula, then around the front by simulation."""
         from planner.commands.simulate_scored import TRIALS, Effort, simulated_archive
 
@@ -204,14 +204,14 @@ class _Work:
         count = sum(len(archive.simulated) for archive in kept)
         return replace(result, archive=kept, front=chosen, simulated=count)
 
-    def desk(self, result: _Result, seed: int) -> Desk:
+    def desk(self, result: Result, seed: int) -> Desk:
         """Return what all simulations of the plan share."""
         scene = Scene(self.catalog, self.architecture, result.archive)
         limits = tuple(int(limit) for limit in self.made.problem.inner.batch_limits)
         trace = self.recorded.trace if self.recorded else None
         return Desk(scene, self.quotes(), self.slo, limits, seed, trace)
 
-    def checked(self, result: _Result, seed: int) -> _Result:
+    def checked(self, result: Result, seed: int) -> Result:
         """Check the picks by simulation; the archive grows by the sizes that it chose."""
         desk = self.desk(result, seed)
         done = verified(desk, self.progress)
@@ -237,7 +237,8 @@ class _Work:
         return quality_case(self.slo, self.catalog, self.architecture)
 
 
-def _record(work: _Work, result: _Result, inputs: Inputs) -> PlanRecord:
+def to_record(work: Work, result: Result, inputs: Inputs) -> PlanRecord:
+    """Return the record of a finished plan."""
     sold = tuple(offer for offers in work.made.offers for offer in offers)
     scene = Scene(work.catalog, work.architecture, result.archive)
     chosen = selection(scene, work.slo, work.case(), Shop(work.quotes(), sold), result.front)
@@ -284,7 +285,8 @@ def _within(settings: Settings, slack: float) -> Settings:
     return replace(settings, store=replace(store, identity=store.identity.of(slack=slack)))
 
 
-def _slo(slo: Path | str | Slo) -> tuple[Slo, Path]:
+def read_slo(slo: Path | str | Slo) -> tuple[Slo, Path]:
+    """Return an SLO and the folder that its paths start from (raises InputError)."""
     if isinstance(slo, Slo):
         return slo, Path()
     path = Path(slo)
@@ -308,7 +310,8 @@ def for_sale(catalog: Catalog, slo: Slo, architecture: Architecture, day: str) -
     return allowed_offers(replace(catalog, offers=tuple(every)), slo.purchase, day)
 
 
-def _space(space: str | Path | SearchSpace) -> SearchSpace:
+def read_space(space: str | Path | SearchSpace) -> SearchSpace:
+    """Return a search space by name or from a file (raises InputError)."""
     if isinstance(space, SearchSpace):
         return space
     shipped = data_root() / "search_spaces"

@@ -24,7 +24,7 @@ from planner.candidates.trace_load import with_trace
 from planner.candidates.weights_on_disk import with_weights_on_disk
 from planner.catalog import Catalog, load_catalog
 from planner.commands.day import checked_day
-from planner.commands.plan import SLACK, _slo, _space, for_sale
+from planner.commands.plan import SLACK, for_sale, read_slo, read_space
 from planner.commands.portfolio_choice import combined, shared_limits
 from planner.commands.portfolio_menu import Limited
 from planner.commands.portfolio_task import Asked, Common, Finished, Task, run
@@ -129,7 +129,7 @@ def portfolio(  # noqa: PLR0913  (the options of the command line)
     shared = shared_limits(limits or Limits(), known)
     common = Common(
         catalog=known,
-        space=_space(space),
+        space=read_space(space),
         settings=Settings(seed=seed, prove=prove),
         limited=Limited(
             shared.counted,
@@ -229,7 +229,7 @@ def _names(files: Sequence[Path]) -> list[str]:
 
 
 def _one(file: Path, name: str, common: Common, day: str) -> tuple[Asked, _Model]:
-    asked, folder = _slo(file)
+    asked, folder = read_slo(file)
     recorded = with_trace(asked, folder) if asked.traffic.trace is not None else None
     asked = with_headroom(recorded.slo if recorded else asked)
     model = with_weights_on_disk(find_model(asked.model, folder), common.catalog.precisions)

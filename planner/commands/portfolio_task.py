@@ -15,7 +15,7 @@ from planner.candidates.demand import targets
 from planner.candidates.margins import margin
 from planner.candidates.trace_load import TraceLoad
 from planner.catalog import Catalog
-from planner.commands.plan import _record, _Result, _Work
+from planner.commands.plan import Result, Work, to_record
 from planner.commands.portfolio_menu import Limited, Menu, Stand, menu
 from planner.commands.portfolio_parts import WHOLE, Part, part_slo, splits
 from planner.commands.stored import by_class
@@ -178,22 +178,22 @@ def _finished(workload: _Workload, plan: Asked) -> Finished:
     return Finished(outline, record.model_dump_json(by_alias=True) + "\n")
 
 
-def _planned(workload: _Workload, plan: Asked) -> tuple[_Work, PlanRecord]:
+def _planned(workload: _Workload, plan: Asked) -> tuple[Work, PlanRecord]:
     """Return the plan, from what meets its targets, or else from everything."""
     task, common = workload.task, workload.task.common
     for near in (True, False):
         searched = workload.searched(near=near)
         made = _own_offers(searched.made, plan, common.catalog)
-        work = _Work(plan.slo, common.catalog, task.architecture, made, None, plan.recorded)
+        work = Work(plan.slo, common.catalog, task.architecture, made, None, plan.recorded)
         reach = reach_of(plan.slo, plan.slack) if near else Reach()
         kept = own_archive(searched.archive, plan, common.catalog, WHOLE, reach)
         chosen = front(answers(kept), kept, work.quotes(), plan.slo)
         if len(chosen.rows) or len(chosen.untrusted):
             break
-    result = _Result(searched.found, kept, chosen)
+    result = Result(searched.found, kept, chosen)
     if common.verify and plan.slo.traffic.offline is None:
         result = work.checked(result, common.settings.seed)
-    return work, _record(work, result, plan.inputs)
+    return work, to_record(work, result, plan.inputs)
 
 
 def _own_offers(made: Setting, plan: Asked, catalog: Catalog) -> Setting:
@@ -203,7 +203,7 @@ def _own_offers(made: Setting, plan: Asked, catalog: Catalog) -> Setting:
     return replace(made, offers=tuple(tuple(own.get(hardware.id, ())) for hardware in classes))
 
 
-def _stand(work: _Work, archive: tuple[ClassArchive, ...], part: Part) -> Stand:
+def _stand(work: Work, archive: tuple[ClassArchive, ...], part: Part) -> Stand:
     slo = part_slo(work.slo, part)
     quotes = work.quotes()
     if not slo.purchase.allow_flagged_prices:
@@ -213,7 +213,7 @@ def _stand(work: _Work, archive: tuple[ClassArchive, ...], part: Part) -> Stand:
     return Stand(scene, slo, work.case(), quotes, sold, part)
 
 
-def _side(workload: _Workload, plan: Asked, work: _Work, part: Part) -> Stand:
+def _side(workload: _Workload, plan: Asked, work: Work, part: Part) -> Stand:
     """Return what may serve a part of a plan's traffic."""
     reach = _part_reach(reach_of(plan.slo, 1.0), part)
     found = workload.searched(part).archive

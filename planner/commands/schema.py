@@ -25,6 +25,7 @@ from planner.spec.efficiency import Efficiency
 from planner.spec.engine import Engine
 from planner.spec.offer import Currencies, Offer, Terms
 from planner.spec.point import Point
+from planner.spec.portfolio import Limits, PortfolioRecord
 from planner.spec.precision import Precisions
 from planner.spec.record import PlanRecord
 from planner.spec.result import ResultFile
@@ -44,11 +45,13 @@ SCHEMAS: Mapping[str, Any] = {
     "plan": PlanRecord,
     "offer": Offer,
     "point": Point,
+    "portfolio": PortfolioRecord,
     "accelerator": Accelerator,
     "architecture": Architecture,
     "engine": Engine,
     "efficiency": Efficiency,
     "precisions": Precisions,
+    "quota": Limits,
     "speculation": Speculation,
     "currencies": Currencies,
     "terms": Terms,
