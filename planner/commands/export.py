@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,6 +14,13 @@ from planner.errors import InputError
 from planner.files import digest
 from planner.spec.architecture import Architecture
 from planner.spec.record_file import read_record
+
+
+def _refuse_control_characters(names: Mapping[str, str]) -> None:
+    """A line break in a name would begin a line of its own in a script or manifest."""
+    for option, name in names.items():
+        if not name.isprintable():
+            raise InputError(option, [f"'{name}' holds a control character; remove it"])
 
 
 @dataclass(frozen=True)
@@ -57,6 +65,7 @@ def export(
         InputError: The plan cannot be read, has no such option, or the target cannot express it;
             with the reason.
     """
+    _refuse_control_characters({"--checkpoint": checkpoint, "--head": head})
     record = read_record(plan)
     chosen = find_option(record, option, str(plan))
     identity = digest(plan.read_bytes())

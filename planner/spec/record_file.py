@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import datetime
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from planner.spec.load import load
 from planner.spec.record import PlanRecord
 from planner.spec.slo import Slo
 
+_AGAIN = "plan again, or undo the edit"
 SCHEMA_VERSION = PlanRecord.model_fields["schema_version"].default
 
 
@@ -26,9 +28,13 @@ def read_record(path: Path) -> PlanRecord:
         InputError: The file cannot be read, is no plan, or was written by another version.
     """
     try:
-        return PlanRecord.model_validate_json(read_text(path, JSON_BYTES))
+        record = PlanRecord.model_validate_json(read_text(path, JSON_BYTES))
     except ValidationError:
-        return _slowly(path)
+        record = _slowly(path)
+    faults = [*_asked_faults(record), *_loose_ends(record)]
+    if faults:
+        raise InputError(str(path), faults)
+    return record
 
 
 def _slowly(path: Path) -> PlanRecord:
@@ -42,6 +48,37 @@ def _slowly(path: Path) -> PlanRecord:
         message = f"{version} is not {SCHEMA_VERSION}; plan again with this version"
         raise InputError(str(path), [Fault("line 1", "schema_version", message)])
     return load(document, PlanRecord)
+
+
+def _asked_faults(record: PlanRecord) -> Iterator[Fault]:
+    try:
+        asked_slo(record)
+    except InputError as error:
+        for fault in error.faults:
+            yield Fault("", f"inputs.slo.{fault.key}".rstrip("."), fault.message)
+    try:
+        datetime.date.fromisoformat(record.inputs.as_of)
+    except ValueError:
+        yield Fault("", "inputs.as_of", f"'{record.inputs.as_of}' is no date; write YYYY-MM-DD")
+
+
+def _loose_ends(record: PlanRecord) -> Iterator[Fault]:
+    """Yield what points to nothing, which only a record that was edited has."""
+    lengths = {archive.hardware.id: len(archive.rows.engine) for archive in record.archive}
+    for archive in record.archive:
+        columns = [value for _, value in archive.rows if isinstance(value, tuple)]
+        if any(len(column) != lengths[archive.hardware.id] for column in columns):
+            yield Fault("", f"archive {archive.hardware.id}", f"columns of two lengths; {_AGAIN}")
+    ids = {option.id for option in record.options}
+    for name in (*record.picks.values(), *record.shown):
+        if name not in ids:
+            yield Fault("", name, f"is picked or shown, but is no option; {_AGAIN}")
+    near = (miss.option for miss in record.misses)
+    for option in (*record.options, *record.untrusted, *near):
+        if option.archive_row >= lengths.get(option.hardware, 0):
+            yield Fault("", option.id, f"has no row in the archive; {_AGAIN}")
+        if option.money.price.offer >= len(record.offers):
+            yield Fault("", option.id, f"has no price row; {_AGAIN}")
 
 
 def asked_slo(record: PlanRecord) -> Slo:

@@ -175,3 +175,10 @@ def test_a_row_with_a_bad_number_is_answered_in_plain_words(text, tmp_path):
     found = score(points(tmp_path, POINT.replace("\n", ",tp\n") + GOOD_POINT[:-1] + f",{text}\n"))
     reason = dict(zip(found.columns, found.rows[0], strict=True))["reason"]
     assert reason == f"tp: '{text}' is not a whole number"
+
+
+@pytest.mark.parametrize("option", ["--checkpoint", "--head"])
+def test_a_line_break_in_a_name_never_reaches_a_script(option, plan_file, capsys):
+    outcome = run(capsys, "export", plan_file, "--to", "vllm", option, "x\nrm -rf /")
+    assert (outcome.code, outcome.out) == (2, "")
+    assert r"'x\nrm -rf /' holds a control character" in outcome.err
