@@ -16,16 +16,16 @@ import numpy as np
 
 from planner import __version__
 from planner.candidates.demand import targets, with_headroom
-from planner.candidates.models import find_model
 from planner.candidates.quality import QualityCase
 from planner.candidates.trace_load import TraceLoad, with_trace
 from planner.candidates.weights_on_disk import with_weights_on_disk
 from planner.catalog import Catalog, data_root, load_catalog
 from planner.commands.day import checked_day
+from planner.commands.slo_names import known_model
 from planner.cost import Quotes, allowed_offers, quote
 from planner.cost_owned import owned_offers, use_of
 from planner.errors import InputError, suggestion
-from planner.files import read_yaml
+from planner.files import Document, read_yaml
 from planner.search.columns import archives
 from planner.search.search import Found, Settings, search
 from planner.search.setup import Setting, quality_case, reach_of, setting, with_reach
@@ -107,7 +107,8 @@ def plan(  # noqa: PLR0913  (the options of the command line)
         known = replace(known, calibration=read_calibration(calibration))
     day = known.newest_seen if as_of is None else checked_day(as_of)
     chosen_space = read_space(space)
-    model = with_weights_on_disk(find_model(asked.model, folder), known.precisions)
+    named = known_model(asked, known, folder, slo_document(slo))
+    model = with_weights_on_disk(named, known.precisions)
     asked, architecture = asked.model_copy(update={"model": model.name}), model.architecture
     offers = for_sale(known, asked, architecture, day)
     made = setting(asked, known, chosen_space, architecture, offers)
@@ -291,6 +292,11 @@ def read_slo(slo: Path | str | Slo) -> tuple[Slo, Path]:
         return slo, Path()
     path = Path(slo)
     return load(read_yaml(path), Slo), path.parent
+
+
+def slo_document(slo: Path | str | Slo) -> Document | None:
+    """Return the file of an SLO, for lines; None = it did not come from one."""
+    return None if isinstance(slo, Slo) else read_yaml(Path(slo))
 
 
 def for_sale(catalog: Catalog, slo: Slo, architecture: Architecture, day: str) -> tuple[Offer, ...]:

@@ -39,6 +39,28 @@ def test_a_mistake_that_only_the_program_finds_is_answered_too(case: CliCase, tm
     assert not result.exists()
 
 
+def test_all_unknown_names_are_told_at_once_with_line_key_and_repair(tmp_path, capsys):
+    slo = tmp_path / "slo.yaml"
+    slo.write_text(
+        GOOD + "engines: [vlm]\n"
+        "purchase: {accelerators: [h100-smx], providers: [awz]}\n"
+        "quality: {allow: [kv-nvfp5]}\n"
+        "speculation: {methods: [mtq]}\n"
+    )
+    outcome = run(capsys, "--slo", str(slo))
+    first = len(GOOD.splitlines()) + 1
+    assert outcome.code == 2
+    assert outcome.err.splitlines() == [
+        f"{slo}: 5 problems",
+        f"  line {first}  engines[0]: 'vlm' is unknown; did you mean 'vllm'?",
+        f"  line {first + 1}  purchase.accelerators[0]: 'h100-smx' is unknown;"
+        " did you mean 'h100-sxm'?",
+        f"  line {first + 1}  purchase.providers[0]: 'awz' is unknown; did you mean 'aws'?",
+        f"  line {first + 2}  quality.allow[0]: 'nvfp5' is unknown; did you mean 'nvfp4'?",
+        f"  line {first + 3}  speculation.methods[0]: 'mtq' is unknown; did you mean 'mtp'?",
+    ]
+
+
 @pytest.mark.parametrize(
     ("arguments", "fragment"),
     [
