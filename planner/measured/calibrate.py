@@ -13,6 +13,7 @@ import numpy as np
 from planner.candidates.points import PointResolver, Rejected, Resolved, to_batch
 from planner.candidates.score import score_points
 from planner.catalog import Catalog
+from planner.files import Document
 from planner.model.bounds import bound_prefill, bound_tpot
 from planner.spec.calibration import (
     Calibration,
@@ -21,6 +22,7 @@ from planner.spec.calibration import (
     Factor,
     Rejection,
 )
+from planner.spec.load import load
 from planner.spec.point import Point
 from planner.spec.result import Result
 from planner.units import MILLI
@@ -58,8 +60,12 @@ class Measured:
 
 
 def under_load(point: Point, result: Result) -> Point:
-    """Return a deployment with its load replaced by that of a run."""
-    load = {
+    """Return a deployment with its load replaced by that of a run.
+
+    Raises:
+        InputError: The run states a load that is none.
+    """
+    asked = {
         "kind": result.load,
         "concurrency": result.concurrency,
         "rate_per_s": result.rate_per_s if result.load == "open_loop" else None,
@@ -68,7 +74,7 @@ def under_load(point: Point, result: Result) -> Point:
         "output_tokens": result.output_tokens,
         "length_factor": 1.0,
     }
-    return Point.model_validate(point.model_dump() | load)
+    return load(Document(result.name, point.model_dump() | asked, {}), Point)
 
 
 def calibrate(catalog: Catalog, runs: Sequence[Measured], date: str) -> Calibration:

@@ -123,3 +123,13 @@ def test_no_factor_at_all_lists_every_reason(tmp_path, catalog, deployment):
     path.write_text(vllm(measured(catalog, 16)))
     with pytest.raises(InputError, match=r"one\.json: not used: the only run of llama-3\.1-8b"):
         calibrate([path], deployment=deployment, date=DATE)
+
+
+def test_a_run_with_an_impossible_load_is_answered_not_a_crash(tmp_path, catalog, deployment):
+    path = tmp_path / "run.json"
+    stated = json.loads(vllm(measured(catalog, 4)))
+    stated |= {"total_input_tokens": 1e30, "completed": 10}
+    path.write_text(json.dumps(stated))
+    with pytest.raises(InputError) as caught:
+        calibrate([path, path], deployment=deployment, date=DATE)
+    assert "run.json" in str(caught.value)
