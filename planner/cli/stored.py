@@ -88,7 +88,7 @@ def reprice_command(
     catalog: CatalogFolder = None,
     as_of: AsOf = None,
 ) -> None:
-    """Answer a stored plan at new prices, without a search; say what moved and why.
+    """Answer a stored plan at new prices, without a search if its archive is proven exact.
 
     Exit code 4: a pick moved; 3: nothing meets the targets any more.
     """
@@ -101,7 +101,7 @@ def reprice_command(
         save(out, FORMATS["json"](found.record))
     put(render(found.changes))
     put(FORMATS["table"](found.record, width=terminal_width(), color=use_color()))
-    if not found.proven:
+    if UNPROVEN in found.record.assumptions:
         say(UNPROVEN)
     for one in found.unsearched:
         say(

@@ -220,6 +220,12 @@ def _quality(o: Option) -> Iterator[Item]:
 def _evidence(o: Option, archive: ClassArchive, margin: Margin) -> Iterator[Item]:
     where = f"{o.generation} on {o.accelerator}"
     yield Item("measured on this stack", margin.evidence, where, "efficiency.yaml, errors")
+    if o.intervals is not None:
+        for name in type(o.intervals).model_fields:
+            found = getattr(o.intervals, name)
+            if found is not None:
+                text = f"{_n(found.low)} to {_n(found.high)}"
+                yield Item(f"80 % interval of {name}", text, "", "efficiency.yaml, errors")
     for figure in archive.hardware.assumed:
         yield Item("assumed", figure, "", f"accelerators/{o.accelerator}.yaml")
     for flag in o.flags:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from planner.catalog import Catalog, laid_over
@@ -11,7 +12,7 @@ from planner.catalog.offers import newest_seen
 from planner.commands.day import checked_day
 from planner.commands.stored import by_class, open_plan
 from planner.cost import allowed_offers, quote
-from planner.files import digest
+from planner.files import digest, parse_yaml
 from planner.select.answers import answers
 from planner.select.changes import Changes, changes
 from planner.select.front import front
@@ -25,14 +26,17 @@ from planner.select.selection import (
     checked,
     selection,
 )
+from planner.spec.load import load
 from planner.spec.offer import Offer
 from planner.spec.record import PlanRecord
 from planner.spec.slo import Slo
+from planner.spec.space import SearchSpace
 
 UNPROVEN = (
     "The archive behind these prices is not proven exact, and repricing does not search: a new"
     " search (plan --slo, with --prove) may find better options."
 )
+SEARCHED = "The archive of the plan was not proven exact, so it was searched again at these prices."
 RENEWED = (UNPROVEN, FORMULA_ONLY, PICKS_CHECKED, UNCHECKED)
 """Sentences that new prices may make untrue."""
 
@@ -78,6 +82,7 @@ def reprice(
     *,
     catalog: Path | Catalog | None = None,
     as_of: str | None = None,
+    search: bool = True,
 ) -> Repriced:
     """Return a stored plan at new prices: the exact front if its archive is proven.
 
@@ -89,6 +94,9 @@ def reprice(
         as_of: YYYY-MM-DD that prices are judged by; None = the newest price's date, or the
             plan's own if that is later.
 
+        search: Search again where the archive is not proven exact (a plan of a trace never
+            is); else the record says that better options may exist.
+
     Raises:
         InputError: A file cannot be used, nothing is left to buy, or the catalog lacks what the
             plan names.
@@ -98,6 +106,11 @@ def reprice(
     known, kept = _market(stored.catalog, old.offers, prices)
     newest = max(old.inputs.as_of, newest_seen(offer.seen for offer in kept))
     day = newest if as_of is None else checked_day(as_of)
+    contents = [path.read_bytes() for path in prices]
+    key = digest(old.inputs.catalog_digest, *contents) if prices else old.inputs.catalog_digest
+    if search and not old.search.proven and old.inputs.trace is None:
+        new = _searched(old, slo, replace(known, digest=key), day)
+        return Repriced(new, changes(old, new), ())
     allowed = set(allowed_offers(known, slo.purchase, day))
     sold = by_class(known, (offer for offer in kept if offer in allowed))
     searched = set(by_class(known, old.offers))
@@ -113,8 +126,6 @@ def reprice(
         shop,
         front(answers(old.archive), old.archive, shop.quotes, slo),
     )
-    contents = [path.read_bytes() for path in prices]
-    key = digest(old.inputs.catalog_digest, *contents) if prices else old.inputs.catalog_digest
     new = _record(old, known, slo, _Prices(day, shop.offers, key), chosen)
     unsearched = tuple(
         Unsearched(name, one.offers, one.prices[0])
@@ -122,6 +133,22 @@ def reprice(
         if name not in searched
     )
     return Repriced(new, changes(old, new), unsearched)
+
+
+def _searched(old: PlanRecord, slo: Slo, known: Catalog, day: str) -> PlanRecord:
+    """Return the plan made anew: an archive that is not proven may lack what prices favour."""
+    from planner.commands.plan import plan
+
+    space = load(parse_yaml(json.dumps(old.inputs.space), "search space"), SearchSpace)
+    new = plan(
+        slo,
+        catalog=known,
+        space=space,
+        seed=old.inputs.seed,
+        verify=bool(old.verification),
+        as_of=day,
+    )
+    return new.model_copy(update={"assumptions": (*new.assumptions, SEARCHED)})
 
 
 @dataclass(frozen=True)

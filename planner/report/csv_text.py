@@ -39,6 +39,17 @@ def _latency(name: str) -> list[Column]:
     return [(f"{name}_{field}", column(field)) for field in fields]
 
 
+def _interval(name: str) -> list[Column]:
+    def column(end: str) -> Callable[[Option], Value]:
+        def get(option: Option) -> Value:
+            found = option.intervals and getattr(option.intervals, name)
+            return None if found is None else float(getattr(found, end))
+
+        return get
+
+    return [(f"{name}_{end}", column(end)) for end in ("low", "high")]
+
+
 def _plain(name: str) -> Column:
     return (name, lambda option: getattr(option, name))
 
@@ -74,6 +85,10 @@ COLUMNS: tuple[Column, ...] = (
     *_latency("ttft"),
     *_latency("tpot"),
     *_latency("e2e"),
+    *_interval("ttft_p95_ms"),
+    *_interval("tpot_p95_ms"),
+    *_interval("capacity_tokens_per_s"),
+    *_interval("usd_per_mtok_output"),
     *(_plain(name) for name in ("bound_tpot_ms", "utilization", "wait_probability")),
     *(_plain(name) for name in ("rate_per_s", "output_tokens_per_s", "capacity_tokens_per_s")),
     ("quality_loss_percent", lambda o: o.quality.median),

@@ -92,10 +92,27 @@ PICK_LINES: tuple[Line, ...] = (
 )
 AFTER_MONEY = 1 + [label for label, _ in PICK_LINES].index("  at full load")
 SCALED_LINES: tuple[Line, ...] = (("  autoscaled", words.autoscaled),)
+
+
+def _intervals(option: Option) -> str:
+    found = option.intervals
+    if found is None:
+        return "-"
+    named = (("TTFT p95", found.ttft_p95_ms, "ms"), ("TPOT p95", found.tpot_p95_ms, "ms"))
+    lines = [
+        f"{name} {words.number(x.low)}-{words.number(x.high)} {unit}"
+        for name, x, unit in named
+        if x is not None
+    ]
+    cost = found.usd_per_mtok_output
+    return "\n".join([*lines, f"{words.money(cost.low)}-{words.money(cost.high)} / Mtok"])
+
+
 ONLINE_LINES: tuple[Line, ...] = (
     ("TTFT p50 / p95", _latency(lambda o: o.ttft)),
     ("TPOT p50 / p95", _latency(lambda o: o.tpot)),
     ("E2E p50 / p95", _latency(lambda o: o.e2e)),
+    ("80 % interval", _intervals),
     ("TPOT bound", lambda o: words.milliseconds(o.bound_tpot_ms)),
 )
 OFFLINE_LINES: tuple[Line, ...] = (("the whole run", _per_job), ("deadline", _targets))

@@ -31,6 +31,7 @@ from planner.select.autoscale import autoscaled
 from planner.select.binding import StepShares, binding, step_shares
 from planner.select.deploy import OFF, Scene
 from planner.select.front import reasons
+from planner.select.intervals import intervals
 from planner.spec.archive import Hardware
 from planner.spec.money import Autoscaled, Energy, Money, OwnedParts, Price
 from planner.spec.offer import Offer
@@ -181,6 +182,13 @@ def _option(scene: Scene, shop: Shop, slo: Slo, case: QualityCase, r: _Row) -> O
         power_w=r.maybe("power_w"),
         energy=_energy(slo, r),
         evidence=found.evidence[r.row],
+        intervals=intervals(
+            scene.catalog,
+            (rows.generation[row], hardware.accelerator),
+            (_latency(r, "ttft"), _latency(r, "tpot")),
+            r.column("capacity_tokens_per_s"),
+            money.usd_per_mtok_output,
+        ),
         flags=reasons(r.answer, slo, r.row),
         binding=binding(r.answer, r.row, r.figures.shares, r.at, _limited(r, limit)),
     )

@@ -114,6 +114,33 @@ class Binding(Spec):
     resource: Resource
 
 
+class Interval(Spec):
+    """Where a figure lies in 80 of 100 cases, by the measured error of the model.
+
+    Attributes:
+        low, high: 10 and 90 % ends, in the figure's unit.
+    """
+
+    low: Positive
+    high: Positive
+
+
+class Intervals(Spec):
+    """80 % intervals of an option; None = does not apply.
+
+    Attributes:
+        ttft_p95_ms, tpot_p95_ms: Latencies [ms].
+        capacity_tokens_per_s: Output at full utilization [tokens/s].
+        usd_per_mtok_output: At the mean rate, were the fleet resized to what it really
+            carries [USD].
+    """
+
+    ttft_p95_ms: Interval | None = None
+    tpot_p95_ms: Interval | None = None
+    capacity_tokens_per_s: Interval
+    usd_per_mtok_output: Interval
+
+
 class Option(Spec):
     """One deployment that can be bought, with everything a reader needs.
 
@@ -144,6 +171,7 @@ class Option(Spec):
         power_w: Rated power of the GPUs bought [W].
         energy: Power and energy, servers included; None = unknown.
         evidence: How well this engine generation is known on this accelerator.
+        intervals: 80 % intervals of what was predicted; None in plans of older versions.
         flags: Why the option is not picked without asking; empty = trusted.
         binding: Limit that binds.
     """
@@ -190,5 +218,6 @@ class Option(Spec):
     power_w: Positive | None
     energy: Energy | None = None
     evidence: Evidence
+    intervals: Intervals | None = None
     flags: tuple[Reason, ...]
     binding: Binding

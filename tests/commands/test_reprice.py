@@ -8,7 +8,7 @@ import pytest
 
 from planner.catalog import Catalog, laid_over, load_catalog
 from planner.commands.diff import diff
-from planner.commands.reprice import UNPROVEN, reprice
+from planner.commands.reprice import SEARCHED, UNPROVEN, reprice
 from planner.errors import InputError
 from planner.report.json_text import render as as_json
 from planner.spec.record import PlanRecord
@@ -207,10 +207,10 @@ def test_an_accelerator_that_the_catalog_does_not_know_is_refused_by_name(
 
 def test_the_record_says_where_a_new_search_might_find_more(catalog: Catalog, old: PlanRecord):
     unsure = old.model_copy(update={"search": old.search.model_copy(update={"proven": False})})
-    assert UNPROVEN in reprice(unsure, catalog=catalog).record.assumptions
+    assert UNPROVEN in reprice(unsure, catalog=catalog, search=False).record.assumptions
     assert UNPROVEN not in reprice(old, catalog=catalog).record.assumptions
     assert reprice(old, catalog=catalog).proven
-    assert not reprice(unsure, catalog=catalog).proven
+    assert not reprice(unsure, catalog=catalog, search=False).proven
 
 
 @pytest.mark.parametrize("day", ["yesterday", "2026-13-01", "20261129", "2026-11", ""])
@@ -261,3 +261,18 @@ def test_other_inputs_are_named_with_both_values(catalog: Catalog, old: PlanReco
     assert found.prices == ()
     moved = next(change for change in found.picks if change.pick == "cheapest")
     assert moved.why == "slo.traffic.rate_per_s changed"
+
+
+def test_an_archive_that_is_not_proven_is_searched_again(catalog: Catalog, old: PlanRecord):
+    """The answer is that of a new search, whatever the stored archive lacks."""
+    first, *others = old.archive
+    rows = {name: getattr(first.rows, name) for name in type(first.rows).model_fields}
+    one = {name: value[:1] for name, value in rows.items() if isinstance(value, tuple)}
+    poor = first.model_copy(update={"rows": first.rows.model_copy(update=one)})
+    search = old.search.model_copy(update={"proven": False})
+    unsure = old.model_copy(update={"archive": (poor, *others), "search": search})
+    found = reprice(unsure, catalog=catalog)
+    assert found.record.options == old.options
+    assert found.record.picks == old.picks
+    assert SEARCHED in found.record.assumptions
+    assert found.proven

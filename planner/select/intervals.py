@@ -1,0 +1,46 @@
+"""80 % intervals of an option: predictions times quantiles of measured / predicted."""
+
+from __future__ import annotations
+
+from planner.candidates.efficiency import HIGH, LOW, interval
+from planner.catalog import Catalog
+from planner.pareto import rounded_number as number
+from planner.spec.efficiency import Metric
+from planner.spec.option import Interval, Intervals, Latency
+
+
+def intervals(
+    catalog: Catalog,
+    stack: tuple[str, str],
+    latency: tuple[Latency | None, Latency | None],
+    capacity: float,
+    usd_per_mtok: float,
+) -> Intervals:
+    """Return where an option's figures lie in 80 of 100 cases.
+
+    Args:
+        catalog: For the measured errors.
+        stack: Engine generation and accelerator id.
+        latency: TTFT and TPOT; None = does not apply.
+        capacity: Output at full utilization [tokens/s].
+        usd_per_mtok: Cost per million output tokens at the mean rate [USD].
+    """
+    generation, chip = stack[0], catalog.accelerators[stack[1]]
+
+    def quantiles(metric: Metric) -> tuple[float, float]:
+        known = catalog.efficiency
+        low, high = (interval(known, generation, chip, metric, share) for share in (LOW, HIGH))
+        return low, high
+
+    def times(value: float, low: float, high: float) -> Interval:
+        return Interval(low=number(value * low), high=number(value * high))
+
+    ttft, tpot = latency
+    low, high = quantiles("throughput")
+    return Intervals(
+        ttft_p95_ms=None if ttft is None else times(ttft.p95_ms, *quantiles("ttft")),
+        tpot_p95_ms=None if tpot is None else times(tpot.p95_ms, *quantiles("tpot")),
+        capacity_tokens_per_s=times(capacity, low, high),
+        # A fleet that carries less than predicted must grow, and so must its cost.
+        usd_per_mtok_output=times(usd_per_mtok, 1.0 / high, 1.0 / low),
+    )

@@ -1,0 +1,42 @@
+import pytest
+
+from planner.catalog import load_catalog
+from planner.select.intervals import intervals
+from planner.spec.option import Latency
+
+CATALOG = load_catalog()
+STACK = ("vllm-v1", "h100-sxm")
+
+
+def quantiles(metric):
+    """The stored 10 and 90 % of measured / predicted."""
+    (entry,) = (
+        e
+        for e in CATALOG.efficiency.errors
+        if (e.generation, e.accelerator, e.metric) == (*STACK, metric)
+    )
+    return entry.q10, entry.q90
+
+
+def latency(p95):
+    return Latency(p50_ms=p95 / 2, p95_ms=p95, p50_upper_ms=p95, p95_upper_ms=p95)
+
+
+def test_the_ends_are_the_prediction_times_the_stored_quantiles():
+    found = intervals(CATALOG, STACK, (latency(200.0), latency(20.0)), 1000.0, 3.0)
+    for got, metric, value in (
+        (found.ttft_p95_ms, "ttft", 200.0),
+        (found.tpot_p95_ms, "tpot", 20.0),
+        (found.capacity_tokens_per_s, "throughput", 1000.0),
+    ):
+        low, high = quantiles(metric)
+        assert (got.low, got.high) == pytest.approx((value * low, value * high), rel=1e-5)
+
+
+def test_a_fleet_that_carries_less_costs_more_per_token():
+    found = intervals(CATALOG, STACK, (None, None), 1000.0, 3.0)
+    low, high = quantiles("throughput")
+    cost = found.usd_per_mtok_output
+    assert (cost.low, cost.high) == pytest.approx((3.0 / high, 3.0 / low), rel=1e-5)
+    assert found.ttft_p95_ms is None
+    assert found.tpot_p95_ms is None
