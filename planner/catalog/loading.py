@@ -12,12 +12,11 @@ from planner.catalog.locate import CatalogFiles, catalog_files
 from planner.catalog.lookup import Names
 from planner.catalog.offers import newest_seen, read_offers
 from planner.errors import Fault, InputError
-from planner.files import read_yaml
 from planner.spec.accelerator import Accelerator
 from planner.spec.base import Spec
 from planner.spec.efficiency import Efficiency
 from planner.spec.engine import Engine, Generation
-from planner.spec.load import load
+from planner.spec.load import load_yaml
 from planner.spec.offer import Currencies, Offer, Terms
 from planner.spec.precision import Precisions
 from planner.spec.speculation import Speculation
@@ -120,7 +119,7 @@ class _Reader:
 
     def _read(self, path: Path, spec: type[AnySpec]) -> AnySpec | None:
         try:
-            return load(read_yaml(path), spec)
+            return load_yaml(path, spec)
         except InputError as error:
             self.errors.append(error)
             return None

@@ -43,7 +43,7 @@ from planner.select.trace_notes import trace_notes
 from planner.spec.architecture import Architecture
 from planner.spec.archive import ClassArchive
 from planner.spec.calibration import read_calibration
-from planner.spec.load import load
+from planner.spec.load import load_yaml
 from planner.spec.offer import Offer
 from planner.spec.record import Inputs, PlanRecord, SearchReport
 from planner.spec.slo import Slo
@@ -291,7 +291,7 @@ def read_slo(slo: Path | str | Slo) -> tuple[Slo, Path]:
     if isinstance(slo, Slo):
         return slo, Path()
     path = Path(slo)
-    return load(read_yaml(path), Slo), path.parent
+    return load_yaml(path, Slo), path.parent
 
 
 def slo_document(slo: Path | str | Slo) -> Document | None:
@@ -329,4 +329,4 @@ def read_space(space: str | Path | SearchSpace) -> SearchSpace:
         near = suggestion(str(space), names)
         hint = near or f"; known are {', '.join(names)}, or give a file"
         raise InputError("--space", [f"unknown space '{space}'{hint}"])
-    return load(read_yaml(path), SearchSpace)
+    return load_yaml(path, SearchSpace)

@@ -30,12 +30,12 @@ from planner.commands.portfolio_menu import Limited
 from planner.commands.portfolio_task import Asked, Common, Finished, Task, run
 from planner.commands.workers import results
 from planner.errors import Fault, InputError
-from planner.files import digest, read_yaml, write_text
+from planner.files import digest, write_text
 from planner.search.problem import Reach
 from planner.search.search import Settings
 from planner.search.setup import reach_of
 from planner.spec.architecture import Architecture
-from planner.spec.load import load
+from planner.spec.load import load_yaml
 from planner.spec.portfolio import Limits, Outline, PortfolioRecord
 from planner.spec.record import Inputs
 from planner.spec.slo import Slo
@@ -176,7 +176,7 @@ def read_limits(
     Raises:
         InputError: The file cannot be used.
     """
-    stated = Limits() if file is None else load(read_yaml(file), Limits)
+    stated = Limits() if file is None else load_yaml(file, Limits)
     given = {"max_gpus": max_gpus, "budget_usd_per_hour": budget}
     return stated.model_copy(update={key: value for key, value in given.items() if value})
 

@@ -2,7 +2,7 @@
 
 from planner.files.csv_file import CsvRow, read_csv
 from planner.files.disk import check_writable, digest, make_folder, write_bytes, write_text
-from planner.files.document import Document, KeyPath, dotted
+from planner.files.document import Document, KeyPath, UnfitValuesError, dotted
 from planner.files.json_file import read_json
 from planner.files.yaml_file import dump_yaml, parse_yaml, read_yaml
 
@@ -10,6 +10,7 @@ __all__ = [
     "CsvRow",
     "Document",
     "KeyPath",
+    "UnfitValuesError",
     "check_writable",
     "digest",
     "dotted",

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from planner.errors import Fault
+from planner.errors import Fault, InputError
 
 KeyPath = tuple[str | int, ...]
 
@@ -51,3 +51,16 @@ class Document:
     def fault(self, path: KeyPath, message: str) -> Fault:
         """Return a fault that names the line and the dotted key of `path`."""
         return Fault(f"line {self.line(path)}", dotted(path), message)
+
+
+class UnfitValuesError(InputError):
+    """A file whose form is sound, but some of whose values cannot be read.
+
+    Attributes:
+        document: The rest of the file; an unfit value is an ``object()``, which no spec accepts.
+    """
+
+    def __init__(self, document: Document, faults: Iterable[Fault]) -> None:
+        """Args: document: what could be read; faults: those of the values, at least one."""
+        self.document = document
+        super().__init__(document.source, faults)

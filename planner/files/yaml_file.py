@@ -13,7 +13,7 @@ import yaml
 
 from planner.errors import Fault, InputError
 from planner.files.disk import read_text, too_large
-from planner.files.document import DEPTH, TOO_DEEP, Document, KeyPath, dotted
+from planner.files.document import DEPTH, TOO_DEEP, Document, KeyPath, UnfitValuesError, dotted
 
 YAML_BYTES = 4_000_000
 YAML_VALUES = 400_000
@@ -51,7 +51,8 @@ def read_yaml(path: Path) -> Document:
     """Read a YAML 1.2 file: only true and false are booleans, dates are ``datetime.date``.
 
     Raises:
-        InputError: The file cannot be read, is no YAML, or breaks a limit.
+        InputError: The file cannot be read, is no YAML, or breaks a limit; as
+            :class:`UnfitValuesError` where only single values are at fault.
     """
     return parse_yaml(read_text(path, YAML_BYTES), str(path))
 
@@ -66,9 +67,10 @@ def parse_yaml(text: str, source: str) -> Document:
         raise InputError(source, [too_large(YAML_BYTES)])
     builder = _YamlBuilder(text, source)
     data = builder.document()
+    document = Document(source, data, builder.lines)
     if builder.faults:
-        raise InputError(source, builder.faults)
-    return Document(source, data, builder.lines)
+        raise UnfitValuesError(document, builder.faults)
+    return document
 
 
 def dump_yaml(data: object, *, comment: str = "") -> str:
@@ -225,7 +227,7 @@ class _YamlBuilder:
             return _plain(event.value)
         except ValueError as error:
             self._fault(event, path, str(error))
-            return None
+            return object()
 
     _BUILD: Mapping[type, Callable[[_YamlBuilder, Any, KeyPath], object]] = {
         yaml.ScalarEvent: _scalar,

@@ -8,9 +8,9 @@ from typing import Annotated, Literal, NamedTuple, Self
 
 from pydantic import Field, model_validator
 
-from planner.files import digest, read_yaml
+from planner.files import digest
 from planner.spec.base import Count, Name, NonNegative, Positive, Spec
-from planner.spec.load import KeyFaultsError, load
+from planner.spec.load import KeyFaultsError, load_yaml
 
 
 class CalibrationKey(NamedTuple):
@@ -139,4 +139,4 @@ def read_calibration(path: Path) -> Calibration:
     Raises:
         InputError: With every fault of it.
     """
-    return load(read_yaml(path), Calibration)
+    return load_yaml(path, Calibration)

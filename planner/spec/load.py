@@ -6,12 +6,13 @@ import datetime
 import re
 import types
 from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
 from typing import Annotated, Any, TypeVar, Union, get_args, get_origin
 
 from pydantic import BaseModel, ValidationError
 
-from planner.errors import InputError, suggestion
-from planner.files import Document, KeyPath, dotted
+from planner.errors import Fault, InputError, suggestion
+from planner.files import Document, KeyPath, UnfitValuesError, dotted, read_yaml
 
 _MISSING = "missing; add it"
 
@@ -43,6 +44,30 @@ def load(document: Document, spec: type[Loaded]) -> Loaded:
         faults = _faults(document, spec, error)
         faults.sort(key=lambda fault: document.line(fault[0]))
         raise InputError(document.source, [document.fault(*fault) for fault in faults]) from None
+
+
+def load_yaml(path: Path, spec: type[Loaded]) -> Loaded:
+    """Read a YAML file and return it as a spec.
+
+    Raises:
+        InputError: Every fault of the file, those of its YAML and those of the spec together.
+    """
+    try:
+        return load(read_yaml(path), spec)
+    except UnfitValuesError as error:
+        raise InputError(error.source, _all_faults(error, spec)) from None
+
+
+def _all_faults(error: UnfitValuesError, spec: type[BaseModel]) -> list[Fault]:
+    """Return the faults of the values that cannot be read, and what the spec says of the others."""
+    unfit = [re.escape(fault.key) for fault in error.faults]
+    same = re.compile(rf"({'|'.join(unfit)})([.\[].*)?", re.DOTALL)
+    try:
+        load(error.document, spec)
+    except InputError as further:
+        others = [fault for fault in further.faults if not same.fullmatch(fault.key)]
+        return sorted([*error.faults, *others], key=lambda fault: int(fault.where.split()[-1]))
+    return list(error.faults)
 
 
 _Problem = dict[str, Any]

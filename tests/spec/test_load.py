@@ -7,7 +7,7 @@ from pydantic import Field, model_validator
 from planner.errors import InputError
 from planner.files import parse_yaml
 from planner.spec.base import Name, Positive, Spec
-from planner.spec.load import KeyFaultsError, load
+from planner.spec.load import KeyFaultsError, load, load_yaml
 
 
 class Disk(Spec):
@@ -97,3 +97,43 @@ def test_a_validator_can_name_several_keys():
 
 def test_a_list_with_a_bad_entry_is_not_called_empty_as_well():
     assert faults("name: a\nfor: [7]") == ["line 2  for[0]: 7 is not text; put it in quotes"]
+
+
+def test_a_file_s_unreadable_values_and_its_other_faults_are_told_together(tmp_path):
+    path = tmp_path / "box.yaml"
+    path.write_text(
+        "name: box\n"
+        "bought: 2026-02-31\n"
+        "levle: high\n"
+        "rates: {x: .nan, y: -1, x: 2}\n"
+        "parts: [{kind: tape, reels: .inf}, {kind: .nan}, {kind: tape, reels: 0}]\n"
+    )
+    with pytest.raises(InputError) as raised:
+        load_yaml(path, Box)
+    assert [(fault.where, fault.key) for fault in raised.value.faults] == [
+        ("line 2", "bought"),
+        ("line 3", "levle"),
+        ("line 4", "rates.x"),
+        ("line 4", "rates.x"),
+        ("line 4", "rates.y"),
+        ("line 5", "parts[0].reels"),
+        ("line 5", "parts[1].kind"),
+        ("line 5", "parts[2].reels"),
+    ]
+
+
+def test_an_unreadable_value_brings_no_fault_of_its_own_parts(tmp_path):
+    path = tmp_path / "box.yaml"
+    path.write_text("name: .nan\nfor: .inf\n")
+    with pytest.raises(InputError) as raised:
+        load_yaml(path, Box)
+    assert [str(fault) for fault in raised.value.faults] == [
+        "line 1  name: .nan is not a finite number; give a number",
+        "line 2  for: .inf is not a finite number; give a number",
+    ]
+
+
+def test_a_sound_file_is_loaded(tmp_path):
+    path = tmp_path / "box.yaml"
+    path.write_text("name: box\nparts: [{kind: tape, reels: 3}]\n")
+    assert load_yaml(path, Box) == Box(name="box", parts=(Tape(kind="tape", reels=3),))
