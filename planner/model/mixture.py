@@ -16,7 +16,6 @@ MOMENTS = (
     "prompt_mean",
     "prompt_square",
     "output_mean",
-    "output_square",
     "steps_mean",
     "steps_square",
 )

@@ -32,7 +32,7 @@ class Workload:
         prompt_at_output: Mean prompt length at nodes of the output's rank [tokens].
         weight: Share of the requests in each node.
         prompt_mean, prompt_square: E[p], E[p^2].
-        output_mean, output_square: E[o], E[o^2].
+        output_mean: E[o].
         steps_mean, steps_square: E[d], E[d^2].
         context: Mean context of a decoding sequence [tokens]: E[(p + d/2) d] / E[d].
         context_end: Mean length at which a resident sequence ends, by residence:
@@ -53,7 +53,6 @@ class Workload:
     prompt_mean: float
     prompt_square: float
     output_mean: float
-    output_square: float
     steps_mean: float
     steps_square: float
     context: float
@@ -99,7 +98,6 @@ def workload(
         ppd=p2 * d1,
         pdd=p1 * d2,
         o1=_mean(shares, o),
-        o2=_mean(shares, o * o),
         # E[min of two draws] is the integral of (1 - F)^2.
         smaller=_mean(shares, d * 2.0 * (1.0 - ranks)),
     )
@@ -140,7 +138,6 @@ def workload_from_samples(
         ppd=float((p * p * d).mean()),
         pdd=float((p * d * d).mean()),
         o1=float(o.mean()),
-        o2=float((o * o).mean()),
         smaller=smaller,
     )
     order = np.argsort(o, kind="stable")
@@ -167,7 +164,6 @@ class _Moments:
     ppd: float
     pdd: float
     o1: float
-    o2: float
     smaller: float
 
 
@@ -193,7 +189,6 @@ def _assemble(m: _Moments, nodes: _Nodes, burstiness: float, prefix_hit: float) 
         prompt_mean=m.p1,
         prompt_square=m.p2,
         output_mean=m.o1,
-        output_square=m.o2,
         steps_mean=m.d1,
         steps_square=m.d2,
         context=context,

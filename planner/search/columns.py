@@ -218,7 +218,6 @@ def _columns(
         slots=_finite(perf.slots[at]),
         run_hours=_numbers(perf.run[at]),
         loss_objective=_finite(np.array([loss.objective for loss in losses])),
-        loss_median=_finite(np.array([loss.median for loss in losses])),
         loss_p90=_finite(np.array([loss.p90 for loss in losses])),
         power_w=_numbers(gpus * _rated(found, rows)),
     )

@@ -71,7 +71,6 @@ NUMERIC = (
     "slots",
     "run_hours",
     "loss_objective",
-    "loss_median",
     "loss_p90",
     "power_w",
 )

@@ -207,7 +207,6 @@ def _rows(
         "instances": instances,
         "gpus": gpus,
         "loss_objective": number(loss.objective),
-        "loss_median": number(loss.median),
         "loss_p90": number(loss.p90),
         "power_w": None if watts is None else number(gpus * watts),
     }

@@ -74,7 +74,7 @@ class Rows(Spec):
         slots: Sequences that one dp rank holds at once.
         run_hours: Offline: length of the run [h].
         loss_objective: Quality loss rounded up to half a point [%], as compared.
-        loss_median, loss_p90: Quality loss, middle and pessimistic end of its evidence [%].
+        loss_p90: Quality loss, pessimistic end of its evidence [%].
         power_w: Rated power of the GPUs bought [W]; None = unknown.
     """
 
@@ -108,7 +108,6 @@ class Rows(Spec):
     slots: tuple[float, ...]
     run_hours: tuple[float | None, ...]
     loss_objective: tuple[float, ...]
-    loss_median: tuple[float, ...]
     loss_p90: tuple[float, ...]
     power_w: tuple[float | None, ...]
 

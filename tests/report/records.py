@@ -165,7 +165,6 @@ def rows(count: int = 2, **changes: Any) -> Rows:
         "slots": 64.0,
         "run_hours": None,
         "loss_objective": 1.0,
-        "loss_median": 0.2,
         "loss_p90": 0.9,
         "power_w": 700.0,
     }

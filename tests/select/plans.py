@@ -37,7 +37,6 @@ DEFAULTS = {
     "slots": 64.0,
     "run_hours": None,
     "loss_objective": 0.0,
-    "loss_median": 0.0,
     "loss_p90": 0.0,
     "power_w": 5600.0,
 }
