@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from planner.model.arrays import Floats
+from planner.model.arrays import Floats, Indices
 from planner.model.workload import Workload
 
 NODES = ("prompt", "prompt_weighted", "output", "prompt_at_output")
@@ -72,11 +72,14 @@ def _joined(kinds: Sequence[Workload], name: str) -> Floats:
     return np.concatenate([getattr(kind, name) for kind in kinds])
 
 
-def prompt_node(w: Workload, share: float) -> int:
-    """Return the number of the node that holds the prompt of a rank; nodes may lie in any order."""
-    order = np.argsort(w.prompt[:, 0], kind="stable")
+def prompt_nodes_from(w: Workload, share: float) -> Indices:
+    """Return the nodes of the longest prompts, from the one that holds this rank on.
+
+    Shortest first; nodes of a mixture lie in any order. Their weights add up to 1 - share at least.
+    """
+    order = np.argsort(w.prompt[:, 0], kind="stable").astype(np.intp)
     ranks = np.cumsum(w.weight[order, 0])
-    return int(order[min(int(np.searchsorted(ranks, share - 1e-9)), len(order) - 1)])
+    return order[min(int(np.searchsorted(ranks, share - 1e-9)), len(order) - 1) :]
 
 
 def _moments(

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from planner.model.arrays import Floats, Indices
-from planner.model.mixture import prompt_node
+from planner.model.mixture import prompt_nodes_from
 from planner.model.queueing import Metric, OpenLoop, survival
 from planner.model.queueing.bursts import split_burstiness
 from planner.model.queueing.saturation import kv_slots
@@ -47,8 +47,8 @@ def optimistic(problem: Problem, table: ShapeTable, rows: Rows) -> Floats:
     """Return service that no row can beat, laid out as ``inner.service`` does, (n, k).
 
     TPOT: a step without prompts, which most requests may see, with no more sequences than Little's
-    law puts there if prompts cost only their arithmetic, in the fullest steps. TTFT: the p95
-    prompt beside that batch, waiting for nothing.
+    law puts there if prompts cost only their arithmetic, in the fullest steps. TTFT: the longest
+    prompts beside that batch, waiting for nothing.
     """
     made = [_optimistic(problem, table, rows.take(part)) for part in blocks(len(rows))]
     return np.concatenate([*made, np.zeros((0, 2))])
@@ -84,10 +84,14 @@ def _least_batch(s: Service, work: Floats, rate: Floats, held: Floats) -> Floats
 
 
 def _least_first(s: Service, cost: Prompts, batch: Floats, room: Floats) -> Floats:
-    """Return the time from arrival to first token of the p95 prompt if it waits for nothing."""
+    """Return the time to first token below which no prompt from p95 on comes if it never waits.
+
+    The least of those prompts, not the shortest: one that is cut into two chunks passes pipeline
+    stages sooner than a shorter one that is not.
+    """
     w, p = s.workload, s.parameters
-    node = prompt_node(w, 0.95)
-    tokens, work, overhead = float(s.tokens[node, 0]), cost.work[node], cost.overhead[node]
+    nodes = prompt_nodes_from(w, 0.95)
+    tokens, work, overhead = s.tokens[nodes], cost.work[nodes], cost.overhead[nodes]
     fewest, most = np.ceil(tokens / s.budget), np.ceil(tokens / room)
     alone = work + fewest * overhead
     unshared = p.unshared_prefill * overhead
@@ -95,8 +99,8 @@ def _least_first(s: Service, cost: Prompts, batch: Floats, room: Floats) -> Floa
     beside = np.where(s.mixed > 0, np.maximum(shared, alone), alone)
     awake = -np.expm1(-batch)
     lag = (s.terms.stages - 1.0) * (work / most + overhead)
-    front = p.first_token + p.frontend_request + p.frontend_token * float(w.prompt[node, 0])
-    first: Floats = awake * beside + (1.0 - awake) * alone + lag + front
+    front = p.first_token + p.frontend_request + p.frontend_token * w.prompt[nodes]
+    first: Floats = (awake * beside + (1.0 - awake) * alone + lag + front).min(axis=0)
     return first
 
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from planner.model.mixture import mixture, prompt_node
+from planner.model.mixture import mixture, prompt_nodes_from
 from planner.model.workload import constant, workload, workload_from_samples
 
 CHAT = constant(200.0, 100.0)
@@ -63,9 +63,21 @@ def test_each_kind_sees_its_own_nodes_and_all_of_its_own_weight(shares):
         assert (part.weight * part.output).sum() == pytest.approx(kind.output_mean)
 
 
-def test_the_node_of_a_rank_is_found_among_nodes_in_any_order():
+def test_the_nodes_from_a_rank_on_are_the_longest_in_any_order():
     mixed = mixture([SUMMARY, CHAT], [0.25, 0.75]).whole
-    assert mixed.prompt[prompt_node(mixed, 0.5), 0] == pytest.approx(200.0)
-    assert mixed.prompt[prompt_node(mixed, 0.95), 0] == pytest.approx(4000.0)
+    longest = mixed.prompt[prompt_nodes_from(mixed, 0.95), 0]
+    assert longest == pytest.approx(np.full(len(longest), 4000.0))
+    assert mixed.prompt[prompt_nodes_from(mixed, 0.5)[0], 0] == pytest.approx(200.0)
     one = workload(lambda r: 1000 * r + 1, lambda r: 10.0)
-    assert prompt_node(one, 0.95) == int(np.searchsorted(np.cumsum(one.weight[:, 0]), 0.95 - 1e-9))
+    first = int(np.searchsorted(np.cumsum(one.weight[:, 0]), 0.95 - 1e-9))
+    assert prompt_nodes_from(one, 0.95).tolist() == list(range(first, len(one.weight)))
+
+
+@given(st.lists(st.floats(0.01, 1.0), min_size=1, max_size=5), st.floats(0.01, 0.99))
+def test_the_nodes_from_a_rank_on_hold_what_is_beyond_it(shares, rank):
+    kinds = [constant(100.0 * (n + 1), 10.0) for n in range(len(shares))]
+    mixed = mixture(kinds, shares).whole
+    nodes = prompt_nodes_from(mixed, rank)
+    assert mixed.weight[nodes].sum() >= 1.0 - rank - 1e-9
+    others = np.delete(mixed.prompt[:, 0], nodes)
+    assert others.max(initial=0.0) <= mixed.prompt[nodes].min()

@@ -1,21 +1,25 @@
-"""Small random problems on the shipped catalog: what the search is compared with enumeration on."""
+"""Problems of the tests: the examples, and small random ones to compare with enumeration."""
 
 from __future__ import annotations
 
 import random
 from dataclasses import replace
 from functools import lru_cache
+from pathlib import Path
 
 import numpy as np
 
 from planner.catalog import Catalog, load_catalog
 from planner.catalog.models import find_architecture
 from planner.cost import allowed_offers
+from planner.files import read_yaml
 from planner.search.problem import Problem
 from planner.search.setup import Setting, reach_of, setting, with_reach
+from planner.spec.load import load
 from planner.spec.slo import Slo
 from planner.spec.space import SearchSpace
 
+ROOT = Path(__file__).parents[2]
 MODELS = (
     "meta-llama/Llama-3.1-8B-Instruct",
     "meta-llama/Llama-3.3-70B-Instruct",
@@ -89,6 +93,15 @@ def random_setting(seed: int) -> tuple[Slo, Setting]:
     slo, space = random_slo(draw), random_space(draw)
     offers = allowed_offers(catalog(), slo.purchase, catalog().newest_seen)
     return slo, setting(slo, catalog(), space, find_architecture(slo.model), offers)
+
+
+def example_problem(example: str, space: str) -> Problem:
+    """An example on a shipped space."""
+    slo = load(read_yaml(ROOT / "examples" / f"{example}.yaml"), Slo)
+    explored = load(read_yaml(ROOT / "search_spaces" / f"{space}.yaml"), SearchSpace)
+    offers = allowed_offers(catalog(), slo.purchase, catalog().newest_seen)
+    made = setting(slo, catalog(), explored, find_architecture(slo.model), offers)
+    return with_reach(made.problem, reach_of(slo, 1.5))
 
 
 def random_problem(seed: int) -> Problem:

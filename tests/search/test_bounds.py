@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from planner.search.bounds import matched, optimistic
 from planner.search.inner import deployments, service
 from planner.search.shapes import shape_table
-from tests.search.problems import everything, random_problem
+from tests.search.problems import everything, example_problem, random_problem
 
 
 @pytest.mark.parametrize("seed", range(14))
@@ -18,6 +18,17 @@ def test_no_deployment_is_faster_than_its_optimistic_values(seed):
     rows = deployments(problem, table, everything(table))
     hopes = optimistic(problem, table, rows)
     served = service(problem, table, rows)
+    assert (hopes <= served).all()
+
+
+def test_deep_pipelines_are_no_faster_than_their_optimistic_values():
+    """A long prompt in two chunks passes eight stages sooner than a shorter one in one."""
+    problem = example_problem("rag-8b", "wide")
+    table = shape_table(problem)
+    deep = np.flatnonzero(np.array([x.pp for x in problem.layouts])[table.shapes.layout] >= 6)
+    rows = deployments(problem, table, deep[:: len(deep) // 1500])
+    hopes, served = optimistic(problem, table, rows), service(problem, table, rows)
+    assert len(rows) > 5_000
     assert (hopes <= served).all()
 
 

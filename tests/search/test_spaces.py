@@ -5,16 +5,12 @@ from pathlib import Path
 import pytest
 
 from planner import plan
-from planner.catalog.models import find_architecture
-from planner.cost import allowed_offers
 from planner.files import read_yaml
 from planner.report.words import found
-from planner.search.setup import setting
 from planner.search.shapes import shape_table
 from planner.spec.load import load
-from planner.spec.slo import Slo
 from planner.spec.space import SearchSpace
-from tests.search.problems import catalog
+from tests.search.problems import example_problem
 
 ROOT = Path(__file__).parents[2]
 EXAMPLE = {
@@ -53,8 +49,6 @@ def test_a_space_plans_and_its_size_is_reported(name):
 
 @pytest.mark.parametrize("name", ["chat-70b", "code-moe-mla"])
 def test_the_wide_space_has_more_than_a_hundred_million_candidates(name):
-    slo, wide = load(read_yaml(example(name)), Slo), space("wide")
-    offers = allowed_offers(catalog(), slo.purchase, catalog().newest_seen)
-    made = setting(slo, catalog(), wide, find_architecture(slo.model), offers)
+    wide = space("wide")
     inner = len(wide.max_num_seqs) * len(wide.token_budget) * len(wide.replicas.spread)
-    assert len(shape_table(made.problem)) * inner > 1e8
+    assert len(shape_table(example_problem(name, "wide"))) * inner > 1e8
