@@ -13,9 +13,6 @@ from planner.search.archive import Archive
 from planner.search.bounds import METRICS, beatable, floors, optimistic
 from planner.search.inner import Rows, blocks, row_candidates, service
 
-CHUNK = 8192
-"""Deployments scored before the rest is compared with the archive again."""
-
 
 def screen(
     archive: Archive, rows: Rows, stop: Callable[[], bool], done: Callable[[float], None]
@@ -36,18 +33,14 @@ def screen(
         archive.add(rows, service(archive.problem, archive.table, rows))
         return True
     hopes = optimistic(archive.problem, archive.table, rows)
-    left = np.flatnonzero(beatable(archive, rows, hopes))
-    left = left[np.argsort(_promise(archive, rows, hopes)[left], kind="stable")]
-    total = len(left)
-    while len(left):
+    order = np.argsort(_promise(archive, rows, hopes), kind="stable")
+    for part in blocks(len(rows)):
         if stop():
             return False
-        done(1.0 - len(left) / total)
-        now, left = left[:CHUNK], left[CHUNK:]
-        for part in blocks(len(now)):
-            _score(archive, rows.take(now[part]), hopes[now[part]])
-        if len(left):
-            left = left[beatable(archive, rows.take(left), hopes[left])]
+        done(part[0] / len(rows))
+        now = order[part]
+        now = now[beatable(archive, rows.take(now), hopes[now])]
+        _score(archive, rows.take(now), hopes[now])
     return True
 
 
