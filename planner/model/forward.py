@@ -69,15 +69,13 @@ def _expert_work(t: Terms, p: Parameters, tokens: Floats) -> Floats:
 def _gemms(t: Terms, p: Parameters, tokens: Floats) -> Pass:
     attention = t.attention_work * tokens
     dense = t.dense_work * tokens
-    expert = _expert_work(t, p, tokens)
-    read = touched_experts(t, tokens) * t.expert_read
-    total = (
-        smooth_maximum(t.attention_read, attention)
-        + smooth_maximum(t.dense_read, dense)
-        + smooth_maximum(read, expert)
-        + t.head_read
-    )
-    return Pass(total, attention + dense + expert)
+    total = smooth_maximum(t.attention_read, attention) + smooth_maximum(t.dense_read, dense)
+    work = attention + dense
+    if t.expert_read.any():
+        expert = _expert_work(t, p, tokens)
+        total = total + smooth_maximum(touched_experts(t, tokens) * t.expert_read, expert)
+        work = work + expert
+    return Pass(total + t.head_read, work)
 
 
 def _communication(t: Terms, tokens: Floats) -> Floats:
@@ -155,7 +153,9 @@ def decode_step(t: Terms, p: Parameters, batch: Floats, context: Floats) -> Floa
     step = gpu + host + t.launch
     if not t.draft_tokens.any():
         return step
-    draft = t.draft * (forward_decode(t, p, sequences, context) + t.launch) + t.draft_head
+    draft = t.draft_head
+    if t.draft.any():
+        draft = draft + t.draft * (forward_decode(t, p, sequences, context) + t.launch)
     return (step + t.draft_tokens * draft) / t.accepted
 
 
