@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -11,10 +11,12 @@ from planner.cost import instances_needed
 from planner.model.arrays import Candidates, Columns, Floats, Indices
 from planner.model.batching import Load, all_at_once, offline_batch
 from planner.model.forward import decode_step, prefill
-from planner.model.queueing import capacity, percentile, steady_state
+from planner.model.queueing import percentile, steady_state
+from planner.model.queueing.saturation import saturation, useful_slots
+from planner.model.queueing.service import service as server_of
 from planner.model.terms import terms
 from planner.pareto import rounded
-from planner.search.problem import Inner, Problem
+from planner.search.problem import Problem
 from planner.search.shapes import BLOCK, ShapeTable
 from planner.units import SECONDS_PER_HOUR
 
@@ -23,6 +25,8 @@ STEPS = 4
 ROOM = 1.25
 DEVIATIONS = 4.0
 """A batch limit leaves a quarter more than the mean, and four deviations of a Poisson count."""
+NEARLY = 1.0 - 1e-9
+"""Share of a rate that is as good as the rate, for rounding."""
 
 
 @dataclass(frozen=True)
@@ -56,77 +60,110 @@ def row_candidates(problem: Problem, table: ShapeTable, rows: Rows) -> Candidate
 def deployments(problem: Problem, table: ShapeTable, shapes: Indices) -> Rows:
     """Return the deployments of these shapes that carry the load within headroom.
 
-    Replicas: the fewest that carry the load at the largest useful batch limit, and the space's
-    factors on them. Batch limit: the smallest that lets the fewest replicas carry the load with
-    room for chance; a larger one would change next to nothing, a smaller one would keep requests
-    waiting. So the rows of a shape and token budget differ in replicas only. Offline: every batch
-    limit with the fewest replicas that meet the deadline.
+    Replicas: the fewest that carry the load at the best batch limit, and the space's factors on
+    them. Batch limit: the smallest that lets the fewest replicas carry the load with room for
+    chance; a larger one would change next to nothing, a smaller one would keep requests waiting.
+    So the rows of a shape and token budget differ in replicas only, and lie next to each other,
+    the fewest first. Offline: every batch limit with the fewest replicas that meet the deadline.
     """
     shapes = shapes[table.loss_p90[shapes] <= problem.reach.loss]
-    inner = problem.inner
-    shape, budget = np.repeat(shapes, len(inner.token_budgets)), _tiled(inner, len(shapes))
-    each = _carried(problem, table, shape, budget)
-    if problem.demand.job is not None:
-        at, limit = np.nonzero(each > 0)
-        needed = np.ceil(problem.demand.rate / each[at, limit] - 1e-9)
-        return _buyable(problem, table, Rows(shape[at], limit.astype(np.intp), budget[at], needed))
-    best = each.max(axis=1, initial=0.0)
-    some = np.flatnonzero(best > 0)
-    counts = np.ceil(problem.demand.rate / best[some, None] * inner.spread - 1e-9)
-    counts = np.maximum(counts, 1.0)
-    new = np.concatenate([np.ones((len(some), 1), dtype=bool), np.diff(counts) > 0], axis=1)
-    fewest = Rows(shape[some], np.zeros(len(some), dtype=np.intp), budget[some], counts[:, 0])
-    chosen = _limits(problem, table, fewest, each[some])
-    at, column = np.nonzero(new)
-    rows = Rows(shape[some[at]], chosen[at], budget[some[at]], counts[at, column])
-    return _buyable(problem, table, rows)
-
-
-def _tiled(inner: Inner, count: int) -> Indices:
-    return np.tile(np.arange(len(inner.token_budgets)), count)
-
-
-def _buyable(problem: Problem, table: ShapeTable, rows: Rows) -> Rows:
+    budgets = len(problem.inner.token_budgets)
+    shape, budget = np.repeat(shapes, budgets), np.tile(np.arange(budgets), len(shapes))
+    top = Rows(shape, _last_useful(problem, table, shape), budget, np.ones(len(shape)))
+    rows = (_of_load if problem.demand.job is None else _of_job)(problem, table, top)
     gpus = (rows.replicas + problem.spare) * table.gpus[rows.shape]
     kept = (rows.replicas <= problem.inner.max_replicas) & (gpus <= problem.reach.gpus)
     return rows.take(kept)
 
 
-def _carried(problem: Problem, table: ShapeTable, shape: Indices, budget: Indices) -> Floats:
-    """Requests per second that one replica may carry, (n, limits).
+def _last_useful(problem: Problem, table: ShapeTable, shape: Indices) -> Indices:
+    """Index of the smallest batch limit that memory cannot fill: larger ones change nothing."""
+    limits = problem.inner.batch_limits
+    last = np.searchsorted(limits, table.fits[shape]).astype(np.intp)
+    return np.minimum(last, len(limits) - 1)
 
-    0 where memory cannot fill the next smaller limit, so that the limit changes nothing.
+
+def _of_job(problem: Problem, table: ShapeTable, top: Rows) -> Rows:
+    """Every useful batch limit of shapes and token budgets, `top` the last of each."""
+    at = np.repeat(np.arange(len(top)), top.limit + 1)
+    limit = np.arange(len(at)) - np.repeat(np.cumsum(top.limit + 1) - top.limit - 1, top.limit + 1)
+    grid = replace(top.take(at), limit=limit)
+    runs = _by_block(lambda part: _run(problem, row_candidates(problem, table, part)), grid)
+    assert problem.demand.job is not None
+    needed = np.ceil(runs / problem.demand.job.deadline - 1e-9)
+    return replace(grid, replicas=needed).take(np.flatnonzero(np.isfinite(needed)))
+
+
+def _of_load(problem: Problem, table: ShapeTable, top: Rows) -> Rows:
+    """Replica counts of shapes and token budgets, with the batch limit that suits the fewest."""
+    rate = problem.demand.rate
+    lower, carried = _most(problem, table, top)
+    some = np.flatnonzero(carried.max(axis=1) > 0)
+    top, lower, carried = top.take(some), lower[some], carried[some]
+    most = carried.max(axis=1, keepdims=True)
+    counts = np.maximum(np.ceil(rate / most * problem.inner.spread - 1e-9), 1.0)
+    fewest = replace(top, replicas=counts[:, 0])
+    enough = np.where(carried[:, 1] * fewest.replicas >= rate * NEARLY, top.limit, lower)
+    limit = _smallest(problem, table, fewest, enough)
+    new = np.concatenate([np.ones((len(some), 1), dtype=bool), np.diff(counts) > 0], axis=1)
+    at, column = np.nonzero(new)
+    return Rows(top.shape[at], limit[at], top.budget[at], counts[at, column])
+
+
+def _most(problem: Problem, table: ShapeTable, top: Rows) -> tuple[Indices, Floats]:
+    """Requests per second that one replica may carry at most.
+
+    More sequences carry more until memory or every step is full; then they only evict each other
+    or wait.
+
+    Returns:
+        Index of the largest limit up to there, (n,); rates there and at `top`, (n, 2).
     """
     limits = problem.inner.batch_limits
-    useful = np.concatenate([[0.0], limits[:-1]]) < table.fits[shape][:, None]
-    at, limit = np.nonzero(useful)
-    grid = Rows(shape[at], limit.astype(np.intp), budget[at], np.ones(len(at)))
-    each = np.zeros(useful.shape)
-    each[at, limit] = np.concatenate(
-        [np.zeros(0), *(_carries(problem, table, grid.take(part)) for part in blocks(len(grid)))]
-    )
-    return each
+    at_top, useful = _by_block(lambda part: _carries(problem, table, part), top)
+    lower = np.searchsorted(limits, useful, side="right").astype(np.intp) - 1
+    lower = np.clip(lower, 0, top.limit)
+    at_lower, differ = at_top.copy(), np.flatnonzero(lower < top.limit)
+    below = replace(top, limit=lower).take(differ)
+    at_lower[differ] = _by_block(lambda part: _carries(problem, table, part), below)[0]
+    return lower, np.stack([at_lower, at_top], axis=1)
 
 
-def _carries(problem: Problem, table: ShapeTable, grid: Rows) -> Floats:
-    demand, c = problem.demand, row_candidates(problem, table, grid)
-    if demand.job is None:
-        return capacity(c, problem.parameters, demand.workload) * demand.headroom
-    run = offline_batch(c, problem.parameters, job_load(problem, c)).run
-    return demand.rate * demand.job.deadline / run
+def _carries(problem: Problem, table: ShapeTable, rows: Rows) -> Floats:
+    """Requests per second that one replica may carry, and the sequences that help it, (2, n)."""
+    c = row_candidates(problem, table, rows)
+    server = server_of(c, problem.parameters, problem.demand.workload)
+    full = saturation(server)
+    rate = full.rate * c.layout.dp * problem.demand.headroom
+    return np.stack([np.where(full.slots >= 1.0, rate, 0.0), useful_slots(server, full.slots)])
 
 
-def _limits(problem: Problem, table: ShapeTable, rows: Rows, each: Floats) -> Indices:
-    """Smallest batch limit that carries the load and leaves room for chance; else the largest."""
-    demand, limits = problem.demand, problem.inner.batch_limits
-    batches = [mean_batch(problem, table, rows.take(part)) for part in blocks(len(rows))]
-    batch = np.concatenate([np.zeros(0), *batches])
+def _smallest(problem: Problem, table: ShapeTable, rows: Rows, enough: Indices) -> Indices:
+    """Smallest batch limit that carries the load and leaves room for chance, (n,).
+
+    Args:
+        problem, table, rows: Deployments; their own limits are not read.
+        enough: Index of a limit that carries the load: taken where a smaller one does not do.
+    """
+    limits, high = problem.inner.batch_limits, enough.copy()
+    batch = _by_block(lambda part: mean_batch(problem, table, part), rows)
     room = batch * ROOM + DEVIATIONS * np.sqrt(batch) + 1.0
-    carries = each * rows.replicas[:, None] >= demand.rate * (1 - 1e-9)
-    good = carries & (limits >= room[:, None])
-    first, last = good.argmax(axis=1), (carries * np.arange(1, len(limits) + 1)).argmax(axis=1)
-    chosen: Indices = np.where(good.any(axis=1), first, last).astype(np.intp)
-    return chosen
+    tried = np.searchsorted(limits, room).astype(np.intp)
+    low = tried - 1
+    while len(at := np.flatnonzero(high - low > 1)):
+        asked = replace(rows, limit=tried).take(at)
+        each = _by_block(lambda part: _carries(problem, table, part), asked)[0]
+        good = each * asked.replicas >= problem.demand.rate * NEARLY
+        high[at[good]] = tried[at[good]]
+        low[at[~good]] = tried[at[~good]]
+        tried = (low + high) // 2
+    return high
+
+
+def _by_block(figures: Callable[[Rows], Floats], rows: Rows) -> Floats:
+    """Return the figures of rows, (..., n), a block at a time."""
+    parts = list(blocks(len(rows))) or [np.zeros(0, dtype=np.intp)]
+    return np.concatenate([figures(rows.take(part)) for part in parts], axis=-1)
 
 
 def mean_batch(problem: Problem, table: ShapeTable, rows: Rows) -> Floats:
@@ -144,6 +181,11 @@ def mean_batch(problem: Problem, table: ShapeTable, rows: Rows) -> Floats:
         step = decode_step(t, p, batch, context) / (1.0 - busy)
         batch = np.minimum(arrivals * w.steps_mean * step, table.fits[rows.shape])
     return batch
+
+
+def _run(problem: Problem, c: Candidates) -> Floats:
+    """Length of the offline job on these candidates [s], (n,)."""
+    return offline_batch(c, problem.parameters, job_load(problem, c)).run
 
 
 def job_load(problem: Problem, c: Candidates) -> Load:
@@ -169,7 +211,7 @@ def _block(problem: Problem, table: ShapeTable, rows: Rows) -> Floats:
     demand, p = problem.demand, problem.parameters
     c = row_candidates(problem, table, rows)
     if demand.job is not None:
-        return offline_batch(c, p, job_load(problem, c)).run[:, None]
+        return _run(problem, c)[:, None]
     w = demand.workload
     state = steady_state(c, p, w, np.full(len(c), demand.rate), routing=demand.routing)
     return np.stack(

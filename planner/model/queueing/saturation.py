@@ -12,6 +12,8 @@ from planner.model.queueing.service import Service, chunks, company, mean_step, 
 
 REWORK = 1.15
 """Prompt work with that of preempted sequences, where KV memory limits the batch."""
+ITERATIONS = 3
+"""Of the slots that full steps need: prompts are cut the finer the more sequences decode."""
 
 
 @dataclass(frozen=True)
@@ -57,7 +59,7 @@ def saturation(s: Service) -> Saturation:
     slots = np.minimum(limit, by_memory)
     held = np.maximum(slots, 1.0)
     by_slots = held * s.steps / (s.steps + chunks(s, held).mean)
-    by_tokens = s.budget * s.steps / (s.carried * s.steps + s.tokens_mean)
+    by_tokens = _token_batch(s)
     batch = np.minimum(by_slots, by_tokens)
     prompts_per_step = batch / s.steps
     preempted = (by_memory < limit) & (engine.full_length == 0) & (by_slots <= by_tokens)
@@ -66,3 +68,21 @@ def saturation(s: Service) -> Saturation:
         s, prompts(s, company(s, prompts_per_step)), batch, rework=rework, full=by_tokens < by_slots
     )
     return Saturation(prompts_per_step / step.time, slots, limit, prompts_per_step)
+
+
+def useful_slots(s: Service, slots: Floats) -> Floats:
+    """Return at how many of these slots a server carries most, (n,): more do not help.
+
+    From there on every step is full, so that further sequences only wait for tokens.
+    """
+    batch = _token_batch(s)
+    held = batch
+    for _ in range(ITERATIONS):
+        held = batch * (1.0 + chunks(s, held).mean / s.steps)
+    return np.minimum(slots, held)
+
+
+def _token_batch(s: Service) -> Floats:
+    """Decoding sequences whose tokens, with those of their prompts, fill every step, (n,)."""
+    batch: Floats = s.budget * s.steps / (s.carried * s.steps + s.tokens_mean)
+    return batch
