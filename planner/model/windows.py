@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from planner.model.arrays import Candidates, Floats, Parameters
+from planner.model.arrays import Candidates, Floats, Indices, Parameters
 from planner.model.queueing import Metric, OpenLoop, steady_state, survival
+from planner.model.queueing.latency import RANGE
+from planner.model.roots import falling_root
 from planner.model.workload import Workload
-
-BISECTIONS = 40
-SHORTEST, LONGEST = 1e-6, 1e6
-"""Latencies between which a percentile is sought [s]."""
 
 
 @dataclass(frozen=True)
@@ -76,15 +74,22 @@ def window_percentile(found: WindowStates, metric: Metric, share: float) -> Floa
     Source: our derivation, planner/model/README.md#queueing; on public traces it repairs most of
     what one steady rate misses.
     """
-    size = len(found.states[0].utilization)
-    low = np.full(size, np.log(SHORTEST))
-    high = np.full(size, np.log(LONGEST))
-    for _ in range(BISECTIONS):
-        middle = 0.5 * (low + high)
-        over = np.zeros(size)
-        for window, state in zip(found.windows, found.states, strict=True):
-            over += window.share * survival(state, window.workload, metric, np.exp(middle))
-        above = over > 1.0 - share
-        low, high = np.where(above, middle, low), np.where(above, high, middle)
-    lost = found.overloaded_share() > 1.0 - share
-    return np.where(lost, np.inf, np.exp(0.5 * (low + high)))
+    result = np.full(len(found.states[0].utilization), np.inf)
+    kept = np.flatnonzero(found.overloaded_share() <= 1.0 - share)
+
+    def excess(rows: Indices) -> Callable[[Floats], Floats]:
+        parts = [
+            (window.share, state.take(kept[rows]), window.workload)
+            for window, state in zip(found.windows, found.states, strict=True)
+        ]
+
+        def over(x: Floats) -> Floats:
+            longer = [part * survival(s, w, metric, np.exp(x)) for part, s, w in parts]
+            total: Floats = np.sum(longer, axis=0) - (1.0 - share)
+            return total
+
+        return over
+
+    low, high = (np.full(len(kept), np.log(end)) for end in RANGE)
+    result[kept] = np.exp(falling_root(excess, low, high, high))
+    return result

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
-from planner.model.arrays import Floats
+from planner.model.arrays import Floats, Indices
 from planner.model.queueing.normal import log_normal_survival, normal_cdf
 from planner.model.queueing.state import Metric, OpenLoop
+from planner.model.roots import falling_root
 from planner.model.workload import Workload
 
-BISECTIONS = 28
 RANGE = (1e-6, 1e6)
 """Latencies between which percentiles are sought [s]."""
+NEAR = 0.08
+"""How far above a known floor a percentile is sought first, as a share."""
 LEAST = 1e-9
 CHUNK_SPREAD = 0.1
 """Spread of a chunk's time around its node's mean."""
@@ -37,25 +41,36 @@ def survival(state: OpenLoop, w: Workload, metric: Metric, limit: Floats | float
     return np.where(state.utilization >= 1.0, 1.0, np.clip(over, 0.0, 1.0))
 
 
-def percentile(state: OpenLoop, w: Workload, metric: Metric, share: float) -> Floats:
-    """Latency that a share of the requests stay within, by bisection of its logarithm.
+def percentile(
+    state: OpenLoop, w: Workload, metric: Metric, share: float, above: Floats | None = None
+) -> Floats:
+    """Latency that a share of the requests stay within.
 
     Args:
         state: Steady state, (n,).
         w: The workload it was computed for.
         metric: ttft, tpot, e2e or itl.
         share: Share in (0, 1), as 0.95.
+        above: Latencies that it is known to exceed, mostly by less than NEAR [s], (n,).
 
     Returns:
         Smallest t with P(metric > t) <= 1 - share [s], (n,); infinity at or beyond capacity.
     """
-    low, high = (np.full_like(state.pause, np.log(end)) for end in RANGE)
-    for _ in range(BISECTIONS):
-        middle = 0.5 * (low + high)
-        above = survival(state, w, metric, np.exp(middle)) > 1.0 - share
-        low = np.where(above, middle, low)
-        high = np.where(above, high, middle)
-    return np.where(state.utilization >= 1.0, np.inf, np.exp(high))
+    found = np.full(state.utilization.shape, np.inf)
+    stable = np.flatnonzero(state.utilization < 1.0)
+
+    def excess(rows: Indices) -> Callable[[Floats], Floats]:
+        some = state.take(stable[rows]) if len(rows) < len(found) else state
+        return lambda x: survival(some, w, metric, np.exp(x)) - (1.0 - share)
+
+    least, most = (np.full(len(stable), np.log(end)) for end in RANGE)
+    if above is None:
+        roots = falling_root(excess, least, most, most)
+    else:
+        least = np.log(above[stable])
+        roots = falling_root(excess, least, least + NEAR, most)
+    found[stable] = np.exp(roots)
+    return found
 
 
 def _ttft(s: OpenLoop, w: Workload, limit: Floats) -> Floats:

@@ -1,0 +1,91 @@
+"""Roots of falling functions: known ones, with jumps and kinks, and in how few steps."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from planner.model.roots import PRECISION, falling_root
+
+LOWEST, HIGHEST = -14.0, 14.0
+PLACES = st.lists(st.floats(-13.0, 13.0), min_size=1, max_size=20).map(np.array)
+
+
+def roots_of(function, count, low=None, high=None):
+    least, most = np.full(count, LOWEST), np.full(count, HIGHEST)
+    asked = []
+
+    def rows(which):
+        def value(x):
+            asked.append(len(x))
+            return function(x, which)
+
+        return value
+
+    found = falling_root(rows, least if low is None else low, most if high is None else high, most)
+    return found, asked
+
+
+def assert_at(found, places):
+    """The upper end of the last bracket: at the root or just above it."""
+    assert (found >= places - 1e-12).all()
+    assert (found <= places + 2.0 * PRECISION + 1e-12).all()
+
+
+@given(PLACES)
+def test_smooth_functions(places):
+    found, _ = roots_of(lambda x, at: np.tanh(places[at] - x), len(places))
+    assert_at(found, places)
+
+
+@given(PLACES)
+def test_a_jump_across_zero_is_found_like_a_root(places):
+    found, _ = roots_of(lambda x, at: np.where(x < places[at], 0.95, -0.05), len(places))
+    assert_at(found, places)
+
+
+@given(PLACES, st.floats(0.0, 5.0))
+def test_where_a_flat_stretch_lies_at_zero_its_lower_end_is_found(places, width):
+    def function(x, at):
+        past = x - places[at]
+        return np.where(past < 0.0, -past, -np.maximum(past - width, 0.0))
+
+    found, _ = roots_of(function, len(places))
+    assert_at(found, places)
+
+
+@given(PLACES, st.floats(-3.0, 3.0))
+def test_a_first_guess_only_saves_steps_wherever_the_root_is(places, off):
+    low = np.maximum(places - np.abs(off) - 1e-3, LOWEST)
+    found, _ = roots_of(
+        lambda x, at: np.exp(-x) - np.exp(-places[at]), len(places), low, low + 0.08
+    )
+    assert_at(found, places)
+
+
+def test_smooth_roots_near_the_guess_take_less_than_half_the_halvings():
+    """Halving 0.08 to 1e-8 takes 23 steps."""
+    places = np.linspace(-5.0, 5.0, 50)
+    _, asked = roots_of(
+        lambda x, at: np.exp(-x) - np.exp(-places[at]), 50, places - 0.03, places + 0.05
+    )
+    assert sum(asked) <= 50 * 23 / 2
+
+
+def test_no_rows_no_roots():
+    found, _ = roots_of(lambda x, _: x, 0)
+    assert found.shape == (0,)
+
+
+def test_hard_rows_do_not_hold_up_the_others():
+    """One jump among 99 smooth rows: the others are left out after the first rounds."""
+    places = np.linspace(-1.0, 1.0, 100)
+    jump = np.arange(100) == 7
+
+    def function(x, at):
+        smooth = np.exp(-x) - np.exp(-places[at])
+        return np.where(jump[at], np.where(x < places[at], 1.0, -1.0), smooth)
+
+    found, asked = roots_of(function, 100, places - 0.03, places + 0.05)
+    assert_at(found, places)
+    assert asked[-1] == pytest.approx(1, abs=2)
