@@ -5,16 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
+from numpy.typing import NDArray
 
 from planner.model.arrays import Floats, Indices
 
-PRECISION = 5e-9
-"""Half the width of the last bracket."""
-TRUNCATION = 5.0
+NARROW, STEEP = 1e-6, 50.0
+"""A bracket so narrow is crossed in a straight line, unless so steep a fall may be a jump."""
+NARROWEST = 1e-12
+"""Width of a bracket across a jump in the end: where the search began does not show."""
+TRUNCATION = 2.0
 """How far an interpolated point is moved to the middle, over the square of the bracket."""
 COARSE = 0.11
 """Wider brackets are halved: there a secant says little."""
-ROUND = 8
+ROUND = 6
 """Steps until rows that are found are left out."""
 
 Function = Callable[[Floats], Floats]
@@ -23,7 +26,7 @@ Function = Callable[[Floats], Floats]
 def falling_root(
     rows: Callable[[Indices], Function], low: Floats, high: Floats, highest: Floats
 ) -> Floats:
-    """Return the upper end of a bracket of width 2 PRECISION around each root, (n,).
+    """Return where each row's function crosses zero, to about NARROWEST, (n,).
 
     Args:
         rows: Row numbers, (k,) -> the function of these rows, (k,) -> (k,): above 0 at `low`,
@@ -43,32 +46,40 @@ def falling_root(
     a, at_a = np.where(beyond, high, low), np.where(beyond, at_b, at_a)
     # Halved at first, so the value at the upper end does not matter yet.
     b, at_b = np.where(beyond, highest, high), np.where(beyond, -at_b, at_b)
-    widest = float((b - a).max(initial=PRECISION))
-    most = int(np.ceil(np.log2(widest / (2.0 * PRECISION)))) + 1
-    for step in range(most + 1):
-        if step % ROUND == 0 and step:
-            found[left] = b
-            still = np.flatnonzero(b - a > 2.0 * PRECISION)
-            left = left[still]
-            a, b, at_a, at_b = (values[still] for values in (a, b, at_a, at_b))
-            over = rows(left)
-        if not len(left):
-            break
-        x = _next(a, b, at_a, at_b, PRECISION * 2.0 ** (most - step))
+    widest = float((b - a).max(initial=NARROWEST))
+    most = int(np.ceil(np.log2(widest / NARROWEST))) + 1
+    for step in range(1, most + 1):
+        x = _next(a, b, at_a, at_b, 0.5 * NARROWEST * 2.0 ** (most - step))
         at_x = over(x)
         up = at_x > 0.0
         a, at_a = np.where(up, x, a), np.where(up, at_x, at_a)
         b, at_b = np.where(up, b, x), np.where(up, at_b, at_x)
-    found[left] = b
+        if step % ROUND == 0 or step == most:
+            found[left] = _secant(a, b, at_a, at_b)
+            still = np.flatnonzero(~_crossed(a, b, at_a, at_b))
+            if not len(still):
+                break
+            left = left[still]
+            a, b, at_a, at_b = (values[still] for values in (a, b, at_a, at_b))
+            over = rows(left)
     return found
+
+
+def _secant(a: Floats, b: Floats, at_a: Floats, at_b: Floats) -> Floats:
+    return (b * at_a - a * at_b) / np.where(at_a == at_b, 1.0, at_a - at_b)
+
+
+def _crossed(a: Floats, b: Floats, at_a: Floats, at_b: Floats) -> NDArray[np.bool_]:
+    straight = (b - a <= NARROW) & (at_a - at_b <= STEEP * (b - a))
+    return straight | (b - a <= NARROWEST)
 
 
 def _next(a: Floats, b: Floats, at_a: Floats, at_b: Floats, reach: float) -> Floats:
     """Return the point to try: the secant's, moved towards the middle, as near as it must be."""
     middle, width = 0.5 * (a + b), b - a
-    secant = (b * at_a - a * at_b) / np.where(at_a == at_b, 1.0, at_a - at_b)
+    secant = _secant(a, b, at_a, at_b)
     side = np.sign(middle - secant)
-    moved = np.maximum(TRUNCATION * width * width, 0.9 * PRECISION)
+    moved = np.maximum(TRUNCATION * width * width, 0.4 * NARROWEST)
     truncated = np.where(moved <= np.abs(middle - secant), secant + side * moved, middle)
     radius = np.maximum(reach - 0.5 * width, 0.0)
     near = np.abs(truncated - middle) <= radius
