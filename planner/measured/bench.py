@@ -22,7 +22,6 @@ FITTED = (
     "kv_read",
     "gemm",
     "link_share",
-    "link_bulk",
     "link_latency",
     "launch",
     "sequence",

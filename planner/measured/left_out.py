@@ -100,6 +100,6 @@ def write_left_out(
     for number, own in enumerate(rows):
         for row, names in enumerate(own):
             values = [ratios[split][number][metric][row] for split, metric in keys]
-            cells = ["" if np.isnan(value) else f"{value:.4g}" for value in values]
+            cells = ["" if np.isnan(value) else f"{value:.6g}" for value in values]
             lines.append(",".join([*names, *cells]))
     write_text(path, "\n".join([*lines, ""]))

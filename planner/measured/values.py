@@ -43,6 +43,7 @@ GLOBALS = (
     free("parameters.special_layer_s", 1e-6, 2e-4, neutral=1e-6),
     free("parameters.block_fp8_layer_s", 1e-6, 2e-4, neutral=1e-6),
     free("parameters.indexer_layer_s", 1e-6, 3e-4, neutral=1e-6),
+    free("parameters.expert_activation_passes", 0.1, 20.0),
     free("parameters.expert_popularity", 0.3, 100.0, neutral=100.0),
     free("parameters.sequence_s", 1e-7, 2e-4),
     free("parameters.unshared_prefill", 0.005, 1.2),
@@ -66,7 +67,6 @@ CURRENT = (
     free("generations.trtllm-1.cohort_factor", 0.2, 5.0, neutral=1.0),
     free("generations.trtllm-1.weight_only_layer_s", 1e-6, 2e-4, neutral=1e-6),
     free("links.nvlink.share", 0.05, 0.95),
-    free("links.nvlink.bulk_share", 0.05, 1.1),
 )
 """Current engines and NVLink, fitted on the rows of the core file."""
 
@@ -133,9 +133,7 @@ def _entry(efficiency: Efficiency, place: Place) -> Fitted:
     if table == "accelerators":
         return efficiency.accelerators[int(path[0])].parameters[path[1]]
     link = efficiency.links[path[0]]
-    return {"share": link.share, "bulk_share": link.bulk_share or link.share}.get(
-        path[1], link.latency_s
-    )
+    return link.share if path[1] == "share" else link.latency_s
 
 
 def with_values(

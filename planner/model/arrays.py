@@ -196,7 +196,6 @@ class EngineFigures(Columns):
         kv_read: KV reads relative to that.
         gemm: Dense GEMM share of peak.
         link_share: Usable share of the link's one-way rate.
-        link_bulk: Same for the large messages of a prefill; 0 = as link_share.
         link_latency: Latency of one collective [s].
         launch: Launch and synchronisation per layer [s].
         sequence: Host cost per running sequence and step [s].
@@ -238,7 +237,6 @@ class EngineFigures(Columns):
     kv_read: Floats
     gemm: Floats
     link_share: Floats
-    link_bulk: Floats
     link_latency: Floats
     launch: Floats
     sequence: Floats
@@ -336,6 +334,8 @@ class Parameters:
         grouped_gemm_half_tokens: Width-scaled tokens per expert at which half the penalty is gone.
         grouped_gemm_width: Expert width of a full-width GEMM.
         grouped_gemm_token_cap: Tokens beyond which a batch is split.
+        expert_activation_passes: Times a token's hidden state crosses memory per expert it takes.
+        token_activation_passes: Times a decoding token's hidden state crosses memory per layer.
         block_fp8_promotion: Share of the FP32 rate that the promotion of dynamic block FP8 sums
             reaches.
         weight_only_expert_read: Bandwidth of weight-only 4-bit experts relative to hbm.
@@ -357,6 +357,8 @@ class Parameters:
     grouped_gemm_half_tokens: float
     grouped_gemm_width: float
     grouped_gemm_token_cap: float
+    expert_activation_passes: float
+    token_activation_passes: float
     block_fp8_promotion: float
     weight_only_expert_read: float
     weight_only_dense_read: float

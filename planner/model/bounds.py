@@ -19,6 +19,8 @@ PERFECT = Parameters(
     grouped_gemm_half_tokens=1.0,
     grouped_gemm_width=1.0,
     grouped_gemm_token_cap=1.0,
+    expert_activation_passes=0.0,
+    token_activation_passes=0.0,
     block_fp8_promotion=np.inf,
     weight_only_expert_read=1.0,
     weight_only_dense_read=1.0,
@@ -33,7 +35,7 @@ PERFECT = Parameters(
     waves=np.inf,
 )
 """Every efficiency 1, every overhead 0."""
-SHARES = ("hbm", "kv_read", "gemm", "link_share", "link_bulk", "step_factor", "prompt_factor")
+SHARES = ("hbm", "kv_read", "gemm", "link_share", "step_factor", "prompt_factor")
 COSTS = (
     "link_latency",
     "launch",

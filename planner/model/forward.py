@@ -72,14 +72,22 @@ def _gemms(t: Terms, p: Parameters, tokens: Floats) -> Pass:
     total = smooth_maximum(t.attention_read, attention) + smooth_maximum(t.dense_read, dense)
     work = attention + dense
     if t.expert_read.any():
-        expert = _expert_work(t, p, tokens)
-        total = total + smooth_maximum(touched_experts(t, tokens) * t.expert_read, expert)
-        work = work + expert
+        expert, moved = _expert_work(t, p, tokens), t.expert_traffic * tokens
+        read = touched_experts(t, tokens) * t.expert_read
+        total = total + smooth_maximum(read, expert) + moved
+        work = work + expert + moved
     return Pass(total + t.head_read, work)
 
 
-def _communication(t: Terms, tokens: Floats) -> Floats:
-    return t.collective + t.hop + (t.collective_token + t.hop_token) * tokens
+def communication(t: Terms, tokens: Floats) -> Floats:
+    """Time of all collectives and hand-overs of a pass [s], (n,).
+
+    All-reduces take one stage or two, whichever is faster for the size of their messages.
+
+    Source: vLLM csrc/custom_all_reduce.cuh; planner/model/README.md#collectives.
+    """
+    reduce = np.minimum(t.reduce_once * tokens, t.reduce_barrier + t.reduce_twice * tokens)
+    return t.collective + reduce + t.passed_token * tokens
 
 
 def _decode_core(t: Terms, sequences: Floats, tokens: Floats, context: Floats) -> Floats:
@@ -122,7 +130,8 @@ def forward_decode(
     return (
         _gemms(t, p, tokens).total
         + _decode_core(t, sequences, tokens, context)
-        + _communication(t, tokens)
+        + t.token_traffic * tokens
+        + communication(t, tokens)
     )
 
 
@@ -162,8 +171,7 @@ def decode_step(t: Terms, p: Parameters, batch: Floats, context: Floats) -> Floa
 def prefill_pass(t: Terms, p: Parameters, tokens: Floats, context: Floats) -> Pass:
     """A pass over `tokens` prompt tokens that attend to `context` tokens on average."""
     gemms = _gemms(t, p, tokens)
-    handed = t.collective + t.hop + (t.collective_bulk + t.hop_token) * tokens
-    rest = _prefill_core(t, tokens, context) + handed
+    rest = _prefill_core(t, tokens, context) + communication(t, tokens)
     proportional = gemms.proportional + rest
     return Pass(gemms.total + rest, np.minimum(proportional, gemms.total + rest))
 
@@ -198,6 +206,7 @@ def prefill(
     # Stages work on successive chunks at the same time; only the first chunk passes them in turn.
     first = np.minimum(budget / tokens, 1.0)
     alone = one.proportional * (first + (1.0 - first) / t.stages)
-    alone = alone + fixed * (1.0 + (chunks - 1.0) / t.stages)
+    latency = t.collective + t.reduce_barrier
+    alone = alone + fixed + (fixed + latency) * (chunks - 1.0) / t.stages
     stall = (one.proportional + p.unshared_prefill * chunks * fixed) / t.stages
     return Prefill(alone, stall)

@@ -41,6 +41,8 @@ class Terms(Columns):
             are equally popular.
         popularity: Shape of the gamma distribution of their popularity.
         expert_load: Width-scaled tokens per expert and token of the pass [1].
+        expert_traffic: Moving the activations of a token to and from its experts [s].
+        token_traffic: Moving those of a decoding token between its GEMMs [s].
         ranks: dp ranks whose tokens meet at the experts.
         full_read, window_read: Reading one token of one sequence's KV cache [s].
         index_read: Reading the index of one context token [s].
@@ -49,9 +51,11 @@ class Terms(Columns):
             token and attended token [s].
         state_prefill: Recurrent arithmetic per prompt token [s].
         top_k, window: Limits of the attended tokens; infinity = none.
-        collective, collective_token: All-reduces and expert exchange: fixed, per token [s].
-        collective_bulk: Per token of a prefill, whose messages are large [s].
-        hop, hop_token: Handing activations to the next pipeline stages: fixed, per token [s].
+        collective: Latency of all-reduces, expert exchanges and hand-overs to the next pipeline
+            stages [s].
+        reduce_once: All-reduces in one stage, per token [s].
+        reduce_twice, reduce_barrier: In two stages: per token, and the barrier between them [s].
+        passed_token: Expert exchange and hand-overs, per token [s].
         stages: Pipeline stages.
         launch: Launch and synchronisation of a decode step [s].
         sequence: Host cost per running sequence [s].
@@ -71,6 +75,8 @@ class Terms(Columns):
     untouched: Floats
     popularity: Floats
     expert_load: Floats
+    expert_traffic: Floats
+    token_traffic: Floats
     ranks: Floats
     full_read: Floats
     window_read: Floats
@@ -84,10 +90,10 @@ class Terms(Columns):
     top_k: Floats
     window: Floats
     collective: Floats
-    collective_token: Floats
-    collective_bulk: Floats
-    hop: Floats
-    hop_token: Floats
+    reduce_once: Floats
+    reduce_twice: Floats
+    reduce_barrier: Floats
+    passed_token: Floats
     stages: Floats
     launch: Floats
     sequence: Floats
@@ -121,11 +127,27 @@ def terms(c: Candidates, p: Parameters) -> Terms:
     return Terms(**_calibrated(c, parts))
 
 
-WEIGHT_READS = ("attention_read", "dense_read", "head_read", "expert_read", "draft_head")
+WEIGHT_READS = (
+    "attention_read",
+    "dense_read",
+    "head_read",
+    "expert_read",
+    "expert_traffic",
+    "token_traffic",
+    "draft_head",
+)
 CACHE_READS = ("full_read", "window_read", "index_read", "state_read")
-STEP_COSTS = ("collective", "collective_token", "hop", "hop_token", "launch", "sequence")
+STEP_COSTS = (
+    "collective",
+    "reduce_once",
+    "reduce_twice",
+    "reduce_barrier",
+    "passed_token",
+    "launch",
+    "sequence",
+)
 GEMMS = ("attention_work", "dense_work", "expert_work")
-PROMPT_COSTS = ("full_prefill", "window_prefill", "state_prefill", "collective_bulk", "eager")
+PROMPT_COSTS = ("full_prefill", "window_prefill", "state_prefill", "eager")
 
 
 def _calibrated(c: Candidates, parts: dict[str, Floats]) -> dict[str, Floats]:
@@ -154,6 +176,7 @@ def _weights(c: Candidates, p: Parameters) -> dict[str, Floats]:
         w.weight_only_experts > 0, p.weight_only_expert_read, 1.0
     )
     group = layout.tp * layout.dp
+    state = ACTIVATION_BYTES * m.hidden
     return {
         "attention_read": m.attention_parameters
         * w.attention_bytes
@@ -183,6 +206,9 @@ def _weights(c: Candidates, p: Parameters) -> dict[str, Floats]:
         "expert_load": m.active
         / m.experts
         * np.minimum(m.expert_width / p.grouped_gemm_width, 1.0),
+        # Tensor parallelism splits the weights; hidden states keep their full width on each GPU.
+        "expert_traffic": p.expert_activation_passes * m.active * m.moe_layers * state / bandwidth,
+        "token_traffic": p.token_activation_passes * m.layers * state / bandwidth,
         "ranks": layout.dp,
     }
 
@@ -220,34 +246,37 @@ def _core(c: Candidates, p: Parameters) -> dict[str, Floats]:
 
 
 def _collectives(c: Candidates) -> dict[str, Floats]:
-    """All-reduces (ring volume), expert exchange (to at most k ranks), pipeline hops.
+    """All-reduces, expert exchange (to at most k ranks), pipeline hops.
 
-    Source: two all-reduces a layer, Megatron-LM, arXiv:1909.08053, section 3; ring volume
-    2 (t-1)/t, Patarasuk & Yuan, J. Parallel Distrib. Comput. 69(2), 2009.
+    In one stage each GPU reads the whole message of t-1 others; in two it reduces its part of the
+    message, waits at a second barrier and gathers the others' parts, which moves 2 (t-1)/t
+    messages.
+
+    Source: two all-reduces a layer, Megatron-LM, arXiv:1909.08053, section 3; one and two stages,
+    vLLM csrc/custom_all_reduce.cuh; volume of two, Patarasuk & Yuan, J. Parallel Distrib. Comput.
+    69(2), 2009.
     """
     m, layout = c.model, c.layout
     tp, dp, pp = layout.tp, layout.dp, layout.pp
     rate = c.chip.link * c.engine.link_share
-    large = np.where(c.engine.link_bulk > 0, c.engine.link_bulk, c.engine.link_share)
     wide = tp * dp > c.chip.gpus_per_node
     exchange_rate = np.where(wide, np.minimum(rate, c.chip.internode), rate)
     hop_rate = np.where(
         tp * dp * pp > c.chip.gpus_per_node, np.minimum(rate, c.chip.internode), rate
     )
-    split = tp > 1
-    spread = dp > 1
-    reduce_volume = 2 * ACTIVATION_BYTES * m.hidden * (tp - 1) / (tp * rate)
+    latency = 2 * c.engine.link_latency
+    barrier = np.where(tp > 1, m.layers * latency, 0.0)
+    once = 2 * m.layers * ACTIVATION_BYTES * m.hidden * (tp - 1) / rate
     exchange_volume = EXCHANGE_BYTES * m.hidden * np.minimum(dp - 1, m.active) / exchange_rate
-    per_token = np.where(split, 2 * m.layers * reduce_volume, 0.0) + np.where(
-        spread, m.moe_layers * exchange_volume, 0.0
-    )
     return {
-        "collective": np.where(split, 2 * m.layers * c.engine.link_latency, 0.0)
-        + np.where(spread, 2 * m.moe_layers * c.engine.link_latency, 0.0),
-        "collective_token": per_token,
-        "collective_bulk": per_token * c.engine.link_share / large,
-        "hop": (pp - 1) * c.engine.link_latency,
-        "hop_token": (pp - 1) * ACTIVATION_BYTES * m.hidden / hop_rate,
+        "collective": barrier
+        + np.where(dp > 1, m.moe_layers * latency, 0.0)
+        + (pp - 1) * c.engine.link_latency,
+        "reduce_once": once,
+        "reduce_twice": once * 2 / tp,
+        "reduce_barrier": barrier,
+        "passed_token": m.moe_layers * exchange_volume
+        + (pp - 1) * ACTIVATION_BYTES * m.hidden / hop_rate,
         "stages": pp,
     }
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from planner.model.arrays import Candidates, Columns, Floats, Parameters
-from planner.model.forward import decode_step, micro_batch
+from planner.model.forward import communication, decode_step, micro_batch
 from planner.model.queueing.state import HIGHEST_WAIT_PROBABILITY
 from planner.model.terms import terms
 from planner.pareto import rounded
@@ -42,7 +42,7 @@ def step_shares(c: Candidates, p: Parameters, batch: Floats, context: Floats) ->
     t = terms(c, p)
     step = decode_step(t, p, batch, context) * t.accepted
     tokens = micro_batch(t, batch) * (1.0 + t.draft_tokens)
-    link = t.collective + t.hop + (t.collective_token + t.hop_token) * tokens
+    link = communication(t, tokens)
     return StepShares(link / step, t.launch / step)
 
 

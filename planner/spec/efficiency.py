@@ -49,13 +49,11 @@ class LinkEntry(Spec):
     """A link class.
 
     Attributes:
-        share: Usable share of the one-way rate, messages of a decode step.
-        bulk_share: Same for the large messages of a prefill; None = the same.
+        share: Usable share of the one-way rate.
         latency_s: Latency of one collective [s].
     """
 
     share: Fitted
-    bulk_share: Fitted | None = None
     latency_s: Fitted
 
 

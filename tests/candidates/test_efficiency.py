@@ -98,8 +98,8 @@ def test_an_engine_row_multiplies_values_by_their_factors():
     row, v = engine_row(efficiency, stack, H100, "nvlink"), stack_values(efficiency, stack, H100)
     assert row["sequence"] == v["sequence_s"] * v["sequence_factor"]
     assert row["special_layer"] == v["special_layer_s"] * v["special_factor"]
-    assert row["link_bulk"] == efficiency.links["nvlink"].bulk_share.value
-    assert engine_row(efficiency, stack, H100, "mesh")["link_bulk"] == (
+    assert row["link_share"] == efficiency.links["nvlink"].share.value
+    assert engine_row(efficiency, stack, H100, "mesh")["link_share"] == (
         efficiency.links["mesh"].share.value
     )
 

@@ -52,7 +52,7 @@ CHIP = {
     "internode": 50e9, "gpus_per_node": 8,
 }  # fmt: skip
 ENGINE = {
-    "hbm": 1, "kv_read": 1, "gemm": 1, "link_share": 1, "link_bulk": 1, "mixed": 1, "cohort": 1,
+    "hbm": 1, "kv_read": 1, "gemm": 1, "link_share": 1, "mixed": 1, "cohort": 1,
     "bunching": 1, "block": 16, "memory_share": 1, "window_saves": 1, "max_sequences": 1e6,
     "step_factor": 1, "prompt_factor": 1,
     "startup_sequences": math.nan, "startup_tokens": math.nan,

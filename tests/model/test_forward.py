@@ -8,7 +8,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from planner.model.forward import decode_step, forward_decode, prefill, smooth_maximum
+from planner.catalog import load_catalog
+from planner.model.forward import (
+    communication,
+    decode_step,
+    forward_decode,
+    prefill,
+    smooth_maximum,
+)
 from planner.model.forward import touched_experts as touched
 from planner.model.terms import accepted_tokens, terms
 from tests.model.by_hand import MIXTURE, UNIFORM, candidate, floats, value
@@ -84,6 +91,9 @@ def plain_step(c, p, batch, context):
     grouped = p.grouped_gemm_efficiency + (1 - p.grouped_gemm_efficiency) * fade
     work = 2 * m.active * m.expert_parameters * batch * o.dp / gpus
     total += smax(read, work * rate(w.expert_peak, w.expert_bytes) / grouped)
+    passes = p.expert_activation_passes * m.active * m.moe_layers
+    passes += p.token_activation_passes * m.layers
+    total += passes * 2 * m.hidden * batch / bandwidth
     total += m.vocab * m.hidden * w.head_bytes / (o.tp * bandwidth)
     attended = min(context, m.top_k or math.inf)
     near = min(context, m.window or math.inf)
@@ -104,8 +114,10 @@ def plain_links(c, batch):
     m, chip, e, o = c.model, c.chip, c.engine, c.layout
     total, gpus, link = 0.0, o.tp * o.dp, chip.link * e.link_share
     if o.tp > 1:
-        message = 2 * 2 * m.hidden * batch * (o.tp - 1) / o.tp
-        total += 2 * m.layers * (e.link_latency + message / link)
+        message = 2 * m.hidden * batch
+        one_stage = e.link_latency + (o.tp - 1) * message / link
+        two_stages = 2 * e.link_latency + 2 * (o.tp - 1) / o.tp * message / link
+        total += 2 * m.layers * min(one_stage, two_stages)
     if o.dp > 1:
         across = min(link, chip.internode) if gpus > chip.gpus_per_node else link
         message = 3 * m.hidden * batch * min(o.dp - 1, m.active)
@@ -169,13 +181,66 @@ def test_a_prompt_beyond_the_budget_pays_the_fixed_cost_of_each_chunk():
     assert 0.064 <= extra <= 0.064 + 2 * 16e9 / 3e12
 
 
-def test_large_messages_use_the_share_of_large_messages():
-    # Two all-reduces of 32 layers, 2 (t-1)/t of 4096 BF16 values a token, at 225 and 450 GB/s.
-    small = candidate(layout={"tp": 2}, engine={"link_share": 0.5, "link_bulk": 1.0})
-    t = terms(small, UNIFORM)
-    bulk = 2 * 32 * 2 * 2 * 4096 * 0.5 / 450e9
-    assert value(t.collective_bulk) == pytest.approx(bulk)
-    assert value(t.collective_token) == pytest.approx(2 * bulk)
+@pytest.mark.parametrize(
+    ("tp", "tokens", "microseconds"),
+    [
+        # A token is a message of 8192 bytes, 0.0364 us at 225 GB/s.
+        (1, 1000, 0.0),
+        (2, 1000, 5 + 1 * 36.41),
+        (8, 1, 5 + 7 * 0.03641),
+        (8, 1000, 5 + 5 + 2 * 7 / 8 * 36.41),
+    ],
+    ids=["alone", "two stages move as much", "small: one stage", "large: two stages"],
+)
+def test_all_reduces_take_the_faster_of_one_stage_and_two(tp, tokens, microseconds):
+    c = candidate(layout={"tp": tp}, engine={"link_share": 0.5, "link_latency": 5e-6})
+    found = value(communication(terms(c, UNIFORM), floats(tokens)))
+    assert found == pytest.approx(2 * 32 * microseconds * 1e-6, rel=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("tp", "kib", "microseconds"),
+    [
+        (2, 64, 4.5), (2, 256, 5.2), (2, 1024, 8.3),
+        (4, 64, 5.2), (4, 256, 7.2), (4, 1024, 12.8),
+        (8, 64, 6.4), (8, 256, 10.8), (8, 1024, 15.0),
+    ],
+)  # fmt: skip
+def test_all_reduces_of_decode_steps_take_about_as_long_as_measured(tp, kib, microseconds):
+    """vLLM's all-reduce under CUDA graphs, H100 SXM: ai-dynamo/aiconfigurator, vLLM 0.14."""
+    link = load_catalog().efficiency.links["nvlink"]
+    engine = {"link_share": link.share.value, "link_latency": link.latency_s.value}
+    c = candidate(layout={"tp": tp}, engine=engine)
+    found = value(communication(terms(c, UNIFORM), floats(kib * 1024 / (2 * 4096)))) / (2 * 32)
+    assert found * 1e6 == pytest.approx(microseconds, rel=1 / 3)
+
+
+@pytest.mark.parametrize("tp", [1, 4])
+def test_tokens_are_carried_to_each_of_their_experts_whatever_the_tensor_parallelism(tp):
+    # 100 tokens x 4 experts x 32 layers x 5 crossings of 4096 BF16 values at 3 TB/s.
+    p = replace(UNIFORM, expert_activation_passes=5.0)
+    c = candidate(model=MIXTURE, layout={"tp": tp})
+    expected = 100 * 4 * 32 * 5 * 4096 * 2 / 3e12
+    steps, prompts = (
+        [value(took(terms(c, own), own)) for own in (p, UNIFORM)]
+        for took in (
+            lambda t, own: decode_step(t, own, floats(100), floats(10)),
+            lambda t, own: prefill(t, own, floats(100)).alone,
+        )
+    )
+    assert steps[0] - steps[1] == pytest.approx(expected, rel=1e-6)
+    assert prompts[0] - prompts[1] == pytest.approx(expected, rel=1e-6)
+
+
+def test_small_kernels_move_the_hidden_states_of_decoding_tokens():
+    # 100 tokens x 32 layers x 40 crossings of 4096 BF16 values at 3 TB/s; prompts pay in the GEMMs.
+    p = replace(UNIFORM, token_activation_passes=40.0)
+    t, without = (terms(candidate(), own) for own in (p, UNIFORM))
+    batch, context = floats(100), floats(10)
+    slower = value(decode_step(t, p, batch, context) - decode_step(without, p, batch, context))
+    assert slower == pytest.approx(100 * 32 * 40 * 4096 * 2 / 3e12, rel=1e-6)
+    prompts = [value(prefill(own, p, floats(100)).alone) for own in (t, without)]
+    assert prompts[0] == prompts[1]
 
 
 def test_block_scaled_weights_add_the_promotion_of_their_sums():
