@@ -11,7 +11,7 @@ import numpy as np
 from planner.model.arrays import Floats, Indices
 from planner.model.workload import Workload
 
-NODES = ("prompt", "prompt_weighted", "output", "prompt_at_output")
+NODES = ("prompt", "prompt_weighted", "output", "output_spread", "prompt_at_output")
 MOMENTS = (
     "prompt_mean",
     "prompt_square",

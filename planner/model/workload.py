@@ -29,6 +29,7 @@ class Workload:
         prompt_weighted: Mean length of the prompt that a prompt token belongs to, at the same
             nodes: E[p^2] / E[p] [tokens]; attention grows with it.
         output: Output length at nodes of the output's rank [tokens].
+        output_spread: Variance of the output lengths within each node [tokens^2].
         prompt_at_output: Mean prompt length at nodes of the output's rank [tokens].
         weight: Share of the requests in each node.
         prompt_mean, prompt_square: E[p], E[p^2].
@@ -48,6 +49,7 @@ class Workload:
     prompt: Floats
     prompt_weighted: Floats
     output: Floats
+    output_spread: Floats
     prompt_at_output: Floats
     weight: Floats
     prompt_mean: float
@@ -103,7 +105,8 @@ def workload(
     )
     prompts, outputs = _node_means(shares, p), _node_means(shares, o)
     weighted = _node_means(shares, p * p) / prompts
-    nodes = _Nodes(prompts, weighted, outputs, np.full_like(outputs, p1))
+    spread = _node_means(shares, o * o) - outputs**2
+    nodes = _Nodes(prompts, weighted, outputs, spread, np.full_like(outputs, p1))
     return _assemble(moments, nodes, burstiness, prefix_hit)
 
 
@@ -144,7 +147,9 @@ def workload_from_samples(
     ascending = np.sort(p)
     prompts = _rank_means(ascending)
     weighted = _rank_means(ascending**2) / prompts
-    nodes = _Nodes(prompts, weighted, _rank_means(o[order]), _rank_means(p[order]))
+    outputs = _rank_means(o[order])
+    spread = _rank_means(o[order] ** 2) - outputs**2
+    nodes = _Nodes(prompts, weighted, outputs, spread, _rank_means(p[order]))
     return _assemble(moments, nodes, burstiness, prefix_hit)
 
 
@@ -172,6 +177,7 @@ class _Nodes:
     prompt: Floats
     prompt_weighted: Floats
     output: Floats
+    output_spread: Floats
     prompt_at_output: Floats
 
 
@@ -184,6 +190,8 @@ def _assemble(m: _Moments, nodes: _Nodes, burstiness: float, prefix_hit: float) 
         prompt=nodes.prompt[:, None],
         prompt_weighted=nodes.prompt_weighted[:, None],
         output=nodes.output[:, None],
+        # Rounding can leave a constant length a variance below 0.
+        output_spread=np.maximum(nodes.output_spread, 0.0)[:, None],
         prompt_at_output=nodes.prompt_at_output[:, None],
         weight=np.diff(EDGES)[:, None],
         prompt_mean=m.p1,

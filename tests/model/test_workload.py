@@ -95,3 +95,11 @@ def test_constant_samples_equal_the_constant_workload(length, output):
     exact = constant(length, output)
     for field in ("context", "context_end", "peakedness", "prompt_square", "steps_square"):
         assert getattr(drawn, field) == pytest.approx(getattr(exact, field), rel=1e-9, abs=1e-9)
+
+
+def test_lengths_spread_within_a_node_as_far_as_their_quantiles():
+    # Outputs uniform between 100 and 300: a node that holds a share s of them has (200 s)^2 / 12.
+    w = workload(lambda _: 10.0, lambda rank: 100.0 + 200.0 * rank)
+    np.testing.assert_allclose(w.output_spread, (200.0 * w.weight) ** 2 / 12.0, rtol=1e-6)
+    drawn = workload_from_samples(np.full(10**5, 10.0), 100 + 200 * np.linspace(0, 1, 10**5))
+    np.testing.assert_allclose(drawn.output_spread, w.output_spread, rtol=1e-3)

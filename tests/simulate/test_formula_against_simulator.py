@@ -18,6 +18,7 @@ from planner.model.memory import sequences_that_fit
 from planner.model.queueing import capacity, percentile, steady_state
 from planner.model.workload import Workload, workload, workload_from_samples
 from planner.simulate import deployment, random_arrivals, simulate
+from tests.model.queueing_candidates import with_layout
 from tests.random_candidates import parameters, random_candidates
 
 HIGHEST_RANK = 0.999
@@ -152,3 +153,23 @@ def test_capacity_is_what_the_simulator_completes_under_overload():
     low, high = np.quantile(ratio, [0.05, 0.95])
     assert low >= 0.85
     assert high <= 1.03
+
+
+def test_capacity_is_met_closely_once_the_slots_have_turned_over_often():
+    # Before, short outputs end first: of 512 slots few have turned over after 6,000 requests.
+    turns = 40
+    ratio = [
+        capacity_ratio(s, int(max(REQUESTS, turns * s.candidates.layout.max_sequences[0])))
+        for s in scenarios(100, seed=108)
+    ]
+    low, high = np.quantile(ratio, [0.05, 0.95])
+    assert low >= 0.92
+    assert high <= 1.025
+
+
+@pytest.mark.parametrize("budget", [768, 896, 1024])
+def test_capacity_where_slots_and_token_budget_run_out_together(budget):
+    # 32 sequences of 60 steps bring half a prompt of 1,500 tokens a step: 800 of the budget.
+    one = with_layout(random_candidates(1, 4), max_sequences=32, token_budget=budget)
+    s = Scenario(one, Lengths(1_500, 0.5), Lengths(60, 1.0), 1.0, 1.0, seed=3)
+    assert capacity_ratio(s, REQUESTS) == pytest.approx(1, abs=0.05)

@@ -30,18 +30,19 @@ class Cycle:
     """Steps as the prompts see them, (n,).
 
     Attributes:
-        pause: Part of a step that is not prompts [s].
-        load: Prompt time per second, that of further steps for long prompts included.
-        second, third: Rates of the second and third moments of prompt time, bursts included.
+        pause: A step without prompts [s].
+        each: Mean time that a prompt adds beside the fixed part of its last step [s].
+        load: That time per second.
+        second: Rate of its second moment, bursts included [s].
         empty: Probability that no prompt arrives in a step.
         mean: Mean step [s].
         met, met_square: Mean and mean square of the step that an arrival meets [s], [s^2].
     """
 
     pause: Floats
+    each: Floats
     load: Floats
     second: Floats
-    third: Floats
     empty: Floats
     mean: Floats
     met: Floats
@@ -56,7 +57,7 @@ class Wait:
         own, quiet, pause, awake, shape, scale, mean, variance: As in OpenLoop.
         first: Mean time from the first own step to the first token [s], (n,).
         first_variance: Its variance over the prompts [s^2], (n,).
-        behind: Mean work that is left behind when a prompt ends beyond the usual [s], (n,).
+        beyond: Time from arrival to first token beyond which prompts arrive as usual [s], (n,).
     """
 
     own: Floats
@@ -69,7 +70,7 @@ class Wait:
     variance: Floats
     first: Floats
     first_variance: Floats
-    behind: Floats
+    beyond: Floats
 
 
 @dataclass(frozen=True)
@@ -92,7 +93,8 @@ def prompt_wait(s: Service, batch: Batch, arrivals: Arrivals) -> Wait:
     cycle, size = _cycle(s, batch, arrivals)
     own, awake = _own_time(s, batch, arrivals)
     weight = s.workload.weight
-    spare = np.maximum(batch.cut.whole * batch.cut.room - s.tokens, 0.0)
+    # Of an idle server: what fewer of those behind a prompt fit, it does not wait less by.
+    spare = np.ceil(s.tokens / s.budget) * s.budget - s.tokens
     later = (arrivals.rate * cycle.met / 2.0 + size - 1.0) * s.tokens_mean
     fit = (weight * np.minimum(spare / np.maximum(later, 1e-9), 1.0)).sum(axis=0)
     wait = _moments(s, batch, cycle, size, fit)
@@ -116,7 +118,7 @@ def prompt_wait(s: Service, batch: Batch, arrivals: Arrivals) -> Wait:
         variance=np.maximum(wait.square - mean * mean, 0.0),
         first=first,
         first_variance=(weight * own * own).sum(axis=0) - first * first,
-        behind=batch.load / (1.0 - batch.load) * np.maximum(beyond, 0.0),
+        beyond=np.maximum(beyond, 0.0),
     )
 
 
@@ -125,7 +127,7 @@ def _cycle(s: Service, batch: Batch, arrivals: Arrivals) -> tuple[Cycle, Floats]
     weight, decode = s.workload.weight, batch.step.decode
     # Within the last node lengths differ by factors: its squares are not those of its mean.
     spread = s.workload.prompt_weighted / s.workload.prompt
-    time = batch.added + (batch.cut.steps - 1.0) * s.mixed * decode
+    time = batch.cost.work + (batch.cut.steps - 1.0) * (batch.fixed + s.mixed * decode)
     one = (weight * time).sum(axis=0)
     two = (weight * spread * time * time).sum(axis=0)
     three = (weight * spread**3 * time**3).sum(axis=0)
@@ -133,44 +135,51 @@ def _cycle(s: Service, batch: Batch, arrivals: Arrivals) -> tuple[Cycle, Floats]
     served = np.minimum(1.0, HIGHEST_LOAD / np.maximum(asked, 1e-12))
     load, rate = served * asked, served * arrivals.rate
     pause = np.maximum(s.candidates.layout.poll_steps, 1.0) * decode
-    plain = _chain(pause, load, rate * two, rate * three, _empty(s, pause, load, rate))
+    # What a step with prompts takes beside their work, which however many share.
+    base = s.mixed * pause + (weight * batch.fixed).sum(axis=0)
+    expected = arrivals.rate * batch.step.time
+    plain = _chain(s, (pause, base), one, load, (rate * two, rate * three), -np.expm1(-expected))
     size = burst_size(arrivals.burstiness, HORIZON * arrivals.rate * plain.met)
     extra = size - 1.0
     second = rate * (two + 2.0 * extra * one * one)
     third = rate * (three + 6.0 * size * extra * two * one + 6.0 * size * extra * extra * one**3)
-    empty = _empty(s, pause, load, rate / size)
-    return _chain(pause, load, second, third, empty), size
-
-
-def _empty(s: Service, pause: Floats, load: Floats, bursts: Floats) -> tuple[Floats, Floats]:
-    """Return the probability of a step without arrivals, and the share of steps with a pause.
-
-    Where prompts share steps every step has a pause, where they go first those without prompts.
-    """
-    empty = np.exp(-bursts * pause / (1.0 - load))
-    for _ in range(3):
-        paused = np.where(s.mixed > 0, 1.0, empty)
-        empty = np.exp(-bursts * pause * paused / (1.0 - load))
-    return empty, np.where(s.mixed > 0, 1.0, empty)
+    some = -np.expm1(-expected / size)
+    return _chain(s, (pause, base), one, load, (second, third), some), size
 
 
 def _chain(
-    pause: Floats, load: Floats, second: Floats, third: Floats, empty: tuple[Floats, Floats]
+    s: Service,
+    fixed: tuple[Floats, Floats],
+    each: Floats,
+    load: Floats,
+    rates: tuple[Floats, Floats],
+    some: Floats,
 ) -> Cycle:
-    """Return the first moments of the stationary step; compound Poisson prompts in each."""
-    none, paused = empty
-    # A pause and prompts in one step only where they share steps.
-    both = np.where(paused == 1.0, pause, 0.0)
-    one = pause * paused / (1.0 - load)
-    two = (pause**2 * paused + (2.0 * both * load + second) * one) / (1.0 - load**2)
+    """Return the first moments of the stationary step: a fixed part and compound Poisson prompts.
+
+    Args:
+        s: The server.
+        fixed: Fixed part of a step without and with prompts [s], (n,).
+        each: Mean prompt time [s], (n,).
+        load: Prompt time per second, (n,).
+        rates: Rates of the second and third moments of prompt time, (n,).
+        some: Probability that prompts arrive in a step that decodes, (n,).
+    """
+    (pause, base), (second, third) = fixed, rates
+    # Where prompts go first, each decode step with arrivals brings a step of prompts alone.
+    none = np.where(s.mixed > 0, 1.0 - some, 1.0 / (1.0 + some))
+    one = (none * pause + (1.0 - none) * base) / (1.0 - load)
+    two = none * pause**2 + (1.0 - none) * base**2
+    two = (two + (2.0 * base * load + second) * one) / (1.0 - load**2)
     spread = load**2 * two + second * one
     three = (
-        pause**3 * paused
-        + 3.0 * both * (both * load * one + spread)
+        none * pause**3
+        + (1.0 - none) * base**3
+        + 3.0 * base * (base * load * one + spread)
         + 3.0 * load * second * two
         + third * one
     ) / (1.0 - load**3)
-    return Cycle(pause, load, second, third, none, one, two / one, three / one)
+    return Cycle(pause, each, load, second, none, one, two / one, three / one)
 
 
 def _own_time(s: Service, batch: Batch, arrivals: Arrivals) -> tuple[Floats, Floats]:
@@ -178,7 +187,7 @@ def _own_time(s: Service, batch: Batch, arrivals: Arrivals) -> tuple[Floats, Flo
     cost: Prompts = prompts(s, 0.0)
     decode, cut = batch.step.decode, batch.cut
     alone = cost.work + cut.whole * cost.overhead
-    shared = cut.whole * decode + cost.work + cut.steps * fixed_time(s, cost, decode)
+    shared = cut.whole * (decode + fixed_time(s, cost, decode)) + cost.work
     beside = np.where(s.mixed > 0, np.maximum(shared, alone), alone)
     prefilling = arrivals.rate * (s.workload.weight * beside).sum(axis=0)
     awake = -np.expm1(-(batch.mean + prefilling))
@@ -200,8 +209,8 @@ def _last_step_sharing(
 def _moments(s: Service, batch: Batch, cycle: Cycle, size: Floats, fit: Floats) -> _Moments:
     """Wait for the rest of the step met, the prompts before, and those after that fit beside."""
     weight = s.workload.weight
-    # The fixed part of the own step is paid once, whoever shares it.
-    paid = batch.cost.work_mean / np.maximum((weight * batch.added).sum(axis=0), 1e-12)
+    # Only the work of others counts in the own step, not their further steps.
+    paid = batch.cost.work_mean / np.maximum(cycle.each, 1e-12)
     one = paid * cycle.load
     grown = 1.0 + fit * one
     mean = cycle.met / 2.0 * (grown + one)

@@ -16,7 +16,10 @@ RANGE = (1e-6, 1e6)
 """Latencies between which percentiles are sought [s]."""
 NEAR = 0.08
 """How far above a known floor a percentile is sought first, as a share."""
-LEAST = 1e-9
+LEAST = 1e-300
+"""Stands for nothing where a logarithm is taken."""
+LEAST_EXCESS = 1e-9
+"""Least mean excess over a floor [s]: far below what a percentile is read to."""
 CHUNK_SPREAD = 0.1
 """Spread of a chunk's time around its node's mean."""
 STEP_SPREAD = 0.02
@@ -93,14 +96,21 @@ def _tpot(s: OpenLoop, w: Workload, limit: Floats) -> Floats:
     mean = held_up / busy
     square = (s.crowd + held_up * held_up) / busy
     variance = np.maximum(square - mean * mean, 0.0) + s.drift
-    usual = np.maximum(s.calm_step - s.fastest, 1e-6)
+    usual = np.maximum(s.calm_step - s.fastest, LEAST_EXCESS)
     calm = log_normal_survival(usual, s.drift, np.maximum(step - s.fastest, LEAST))
+    calm = np.where(step > s.fullest, 0.0, calm)
     floor = np.maximum(s.calm_step - DRIFTS * np.sqrt(s.drift), s.fastest)
     room = s.slowest - floor
-    raised = np.clip(s.calm_step - floor + mean, 1e-6, room)
+    raised = np.clip(s.calm_step - floor + mean, LEAST_EXCESS, room)
     # No more than a variable between two bounds can vary (Bhatia and Davis, 2000).
     variance = np.minimum(variance, raised * (room - raised))
-    crowded = log_normal_survival(raised, variance, np.maximum(step - floor, LEAST))
+    at = np.maximum(step - floor, LEAST)
+    crowded = log_normal_survival(raised, variance, at)
+    filled = np.clip(s.filled_step - floor, LEAST_EXCESS, room)
+    most = np.log1p((s.filled + s.drift) / (filled * filled))
+    # No request is held up for longer than one of which every step carries prompts.
+    bound = normal_cdf(np.log(filled / at) / np.sqrt(most))
+    crowded = np.where(at > filled, np.minimum(crowded, bound), crowded)
     total: Floats = (w.weight * (s.calm * calm + busy * crowded)).sum(axis=0)
     return np.where(step > s.slowest, 0.0, total)
 
@@ -113,9 +123,10 @@ def _e2e(s: OpenLoop, w: Workload, limit: Floats) -> Floats:
     mean = first + s.steps * s.step
     least = 0.5 * first + s.steps * s.fastest
     of_steps = np.minimum(s.drift + s.crowd, (0.5 * s.slowest) ** 2) * s.steps**2
-    variance = of_steps + s.wait_variance + spread
+    lengths = w.output_spread * (s.step / s.accepted) ** 2
+    variance = of_steps + lengths + s.wait_variance + spread
     quick = log_normal_survival(
-        np.maximum(mean - least, 1e-6), variance, np.maximum(limit - least, LEAST)
+        np.maximum(mean - least, LEAST_EXCESS), variance, np.maximum(limit - least, LEAST)
     )
     slow = np.exp(-np.maximum(limit - mean, 0.0) / s.slot_wait)
     return _mixed(s, w, quick, slow)
@@ -123,9 +134,18 @@ def _e2e(s: OpenLoop, w: Workload, limit: Floats) -> Floats:
 
 def _itl(s: OpenLoop, _: Workload, limit: Floats) -> Floats:
     """Steps that only decode, and steps that carry a chunk of a prompt."""
-    spread = s.decode_sd + STEP_SPREAD * s.decode
-    plain = normal_cdf((s.decode - limit) / spread)
-    carrying = normal_cdf((s.decode + s.chunk - limit) / (spread + CHUNK_SPREAD * s.chunk))
+    usual = STEP_SPREAD * s.decode
+    over = s.decode - limit
+    spread = s.decode_sd + usual
+    # No step decodes more sequences than fit.
+    fullest = s.fullest - limit
+    plain = normal_cdf(np.minimum(over / spread, fullest / usual))
+    own = usual + CHUNK_SPREAD * s.chunk
+    # Prompts take their own time however little is decoded beside them.
+    least = s.carrying - limit
+    most = np.maximum(fullest + s.chunk, least)
+    carrying = np.maximum((over + s.chunk) / (s.decode_sd + own), least / own)
+    carrying = normal_cdf(np.minimum(carrying, most / own))
     mixed = (s.chunk_weight * carrying).sum(axis=0)
     result: Floats = (1.0 - s.mixed) * plain + s.mixed * mixed
     return result

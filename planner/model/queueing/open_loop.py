@@ -10,7 +10,7 @@ from planner.model.arrays import Candidates, Floats, Parameters
 from planner.model.queueing.bursts import burst_size, split_burstiness
 from planner.model.queueing.cycle import Wait, prompt_wait
 from planner.model.queueing.saturation import Saturation, saturation
-from planner.model.queueing.service import Service, decode_time, service
+from planner.model.queueing.service import Service, chunks, decode_time, full_step, service
 from planner.model.queueing.slots import slot_wait
 from planner.model.queueing.state import OpenLoop
 from planner.model.queueing.steady import Arrivals, Batch, steady_batch
@@ -69,6 +69,7 @@ class _Decoding:
         sequences: Sequences decoding, those kept longer by that work included.
         resident: The same with those whose prompts are computed.
         seen: Mean step that a sequence sees [s].
+        calm: The same if no prompts are computed meanwhile [s].
     """
 
     steps: Floats
@@ -77,6 +78,7 @@ class _Decoding:
     sequences: Floats
     resident: Floats
     seen: Floats
+    calm: Floats
 
 
 def _decoding(
@@ -84,17 +86,18 @@ def _decoding(
 ) -> _Decoding:
     batch, wait = stages
     w = s.workload
-    slowest = batch.step.decode + batch.cut.room / s.tokens_mean * batch.cost.work_mean
-    slowest = slowest + (w.weight * batch.cost.overhead).sum(axis=0)
+    slowest = batch.step.decode + full_step(s)
     steps = np.maximum(w.output - 1.0, 1.0) / s.accepted
-    behind = np.minimum(wait.behind, steps * np.maximum(slowest - batch.step.decode, 0.0))
+    left = batch.response / (1.0 - batch.response) * wait.beyond
+    behind = np.minimum(left, steps * np.maximum(slowest - batch.step.decode, 0.0))
     held = np.maximum(full.slots, 1.0)
     more = arrivals.rate * (w.weight * behind).sum(axis=0) / (1.0 - batch.feedback)
-    resident = batch.mean + arrivals.rate * wait.first
-    more = np.minimum(more, np.maximum(held - resident, 0.0))
+    sequences = np.minimum(batch.mean + more, held)
+    resident = np.minimum(sequences + arrivals.rate * wait.first, held)
     most_seen = decode_time(s, held) / (1.0 - batch.load)
     seen = np.minimum(batch.seen + batch.slope * more, most_seen)
-    return _Decoding(steps, slowest, behind, batch.mean + more, resident + more, seen)
+    calm = seen * (1.0 - batch.load)
+    return _Decoding(steps, slowest, behind, sequences, resident, seen, calm)
 
 
 def _describe(
@@ -106,19 +109,17 @@ def _describe(
 ) -> OpenLoop:
     batch, wait = stages
     most, busy, rate = load
-    w = s.workload
     d = _decoding(s, full, arrivals, stages)
-    drift, crowd = _step_variance(s, arrivals, stages, (d.seen, d.steps))
-    calm_step = d.seen * (1.0 - batch.load)
+    chunk, carrying = _chunk(s, batch)
+    spread = _step_variance(s, arrivals, stages, (d.seen, d.steps))
     slots = slot_wait(s, full, batch, arrivals, d.resident)
-    fits = full.slots >= 1.0
     return OpenLoop(
         capacity=most,
         utilization=busy,
         batch=d.sequences,
         slots=full.slots,
-        wait_probability=np.where(fits, slots.probability, 1.0),
-        output_rate=np.minimum(rate, most) * w.output_mean,
+        wait_probability=np.where(full.slots >= 1.0, slots.probability, 1.0),
+        output_rate=np.minimum(rate, most) * s.workload.output_mean,
         own=wait.own,
         quiet=wait.quiet,
         pause=wait.pause,
@@ -131,25 +132,37 @@ def _describe(
         accepted=s.accepted,
         steps=d.steps,
         step=np.minimum(d.seen + d.behind / d.steps, d.slowest),
-        drift=drift,
-        crowd=crowd,
-        calm=_calm(arrivals, wait, d.steps * calm_step),
-        calm_step=np.minimum(calm_step, d.slowest),
-        fastest=decode_time(s, np.zeros_like(d.seen)),
+        drift=spread.drift,
+        crowd=spread.crowd,
+        filled=spread.filled,
+        filled_step=np.minimum(spread.filled_step, d.slowest),
+        calm=_calm(arrivals, wait, d.steps * d.calm),
+        calm_step=np.minimum(d.calm, d.slowest),
+        fastest=decode_time(s, np.ones_like(d.seen)),
+        fullest=decode_time(s, np.maximum(full.slots, 1.0)),
         slowest=d.slowest,
         decode=decode_time(s, d.sequences),
         decode_sd=batch.sway * (1.0 - batch.load),
         mixed=batch.step.mixed,
-        chunk=_chunk(batch),
-        chunk_weight=w.weight * batch.cut.steps / batch.cut.mean,
+        chunk=chunk,
+        carrying=carrying,
+        chunk_weight=s.workload.weight * batch.cut.steps / batch.cut.mean,
     )
 
 
-def _chunk(batch: Batch) -> Floats:
-    """What prompts add to a step that carries a chunk of this node's prompt [s], (nodes, n)."""
+def _chunk(s: Service, batch: Batch) -> tuple[Floats, Floats]:
+    """A step that carries a chunk of this node's prompt [s], (nodes, n).
+
+    Returns:
+        What prompts add to one that decodes for long, and how long it takes at least.
+    """
     together = batch.step.chunks / np.maximum(batch.step.mixed, 1e-12) - 1.0
     others = np.maximum(together, 0.0) * batch.cost.work_mean / batch.cut.mean
-    return batch.cost.work / batch.cut.steps + batch.fixed + others
+    # A chunk that fills the step does so on an idle server: decoding tokens take no less time
+    # than the prompt tokens whose place they take.
+    work = batch.cost.work / chunks(s, np.zeros_like(batch.mean)).steps + others
+    overhead = batch.cost.overhead
+    return work + s.parameters.unshared_prefill * overhead, work + s.mixed * overhead
 
 
 def _calm(arrivals: Arrivals, wait: Wait, decoding: Floats) -> Floats:
@@ -160,13 +173,23 @@ def _calm(arrivals: Arrivals, wait: Wait, decoding: Floats) -> Floats:
     return result
 
 
+@dataclass(frozen=True)
+class _Spread:
+    """As in OpenLoop."""
+
+    drift: Floats
+    crowd: Floats
+    filled: Floats
+    filled_step: Floats
+
+
 def _step_variance(
     s: Service,
     arrivals: Arrivals,
     stages: tuple[Batch, Wait],
     seen: tuple[Floats, Floats],
-) -> tuple[Floats, Floats]:
-    """Variance of a request's mean step as the batch drifts, and as prompts come in [s^2].
+) -> _Spread:
+    """Return how a request's mean step varies as the batch drifts and as prompts come in.
 
     The batch forgets itself over the mean residual life of its sequences; prompts are compound
     Poisson over the request's life, and each delays those that come in meanwhile.
@@ -180,10 +203,25 @@ def _step_variance(
     drift = batch.sway**2 * memory
     size = burst_size(arrivals.burstiness, arrivals.rate * s.steps * batch.step.time)
     spread = w.prompt_weighted / w.prompt
-    one = (w.weight * batch.added).sum(axis=0)
-    two = (w.weight * spread * batch.added**2).sum(axis=0) + 2.0 * (size - 1.0) * one * one
+    time = batch.cost.work + (batch.cut.steps - 1.0) * batch.fixed
+    one, fixed = ((w.weight * part).sum(axis=0) for part in (time, batch.fixed))
+    two = (w.weight * spread * time * time).sum(axis=0) + 2.0 * (size - 1.0) * one * one
+    without = 1.0 - batch.step.mixed
+    work = arrivals.rate * two
+    shared = (
+        fixed * without * (2.0 * arrivals.rate * one + fixed * batch.step.mixed / batch.step.time)
+    )
     exposed = steps * step + wait.first + wait.mean
-    idle = 1.0 - batch.load
-    come = arrivals.rate * exposed * two / (idle * idle)
-    left = (batch.load / idle) ** 2 * (wait.first_variance + wait.variance)
-    return drift, (come + left) / (steps * steps)
+    left = wait.first_variance + wait.variance
+
+    def variance(rate: Floats, load: Floats) -> Floats:
+        idle = 1.0 - load
+        result: Floats = (exposed * rate + load * load * left) / (idle * idle * steps * steps)
+        return result
+
+    # In steps that carry prompts anyway, further ones cost their work alone.
+    load = np.minimum(arrivals.rate * one, batch.response)
+    filled_step = step + load / (1.0 - load) * wait.beyond / steps + fixed * without
+    return _Spread(
+        drift, variance(work + shared, batch.response), variance(work, load), filled_step
+    )

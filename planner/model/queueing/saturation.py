@@ -44,6 +44,33 @@ def kv_slots(s: Service, tokens: float) -> Floats:
     return fits - np.where(s.candidates.engine.full_length > 0, 0.0, unused)
 
 
+def _queueing(s: Service, held: Floats, by_slots: Floats, by_tokens: Floats) -> Floats:
+    """Sequences that decode if all slots are taken and prompts wait for tokens, (n,).
+
+    A sequence keeps its slot for the steps of its prompt and its decode steps, `own` together, and
+    while the prompts of others fill the steps. With x prompts a step, of which one fills S steps
+    and all its tokens f, held = x (own + x E[S^2] / 2 / (1 - x f)). One solution lies below both
+    limits, held / own and 1 / f.
+
+    Args:
+        s: The server.
+        held: Slots, (n,).
+        by_slots, by_tokens: Sequences that would decode if only these were scarce, (n,).
+
+    Source:
+        A closed network of a delay and one server, whose queue is that of M/G/1 with a request
+        less: P. J. Schweitzer, Proc. Int. Conf. Stochastic Control and Optimization, 1979.
+    """
+    cut = chunks(s, np.minimum(by_slots, by_tokens))
+    spread = s.workload.prompt_weighted / s.workload.prompt
+    waiting = 0.5 * (s.workload.weight * spread * cut.share**2).sum(axis=0) * (1.0 - 1.0 / held)
+    own, fill = s.steps + cut.mean, s.steps / by_tokens
+    total = own + held * fill
+    root = np.sqrt(np.maximum(total**2 - 4.0 * held * (own * fill - waiting), 0.0))
+    batch: Floats = s.steps * 2.0 * held / (total + root)
+    return batch
+
+
 def saturation(s: Service) -> Saturation:
     """Return the limits of a server.
 
@@ -60,7 +87,7 @@ def saturation(s: Service) -> Saturation:
     held = np.maximum(slots, 1.0)
     by_slots = held * s.steps / (s.steps + chunks(s, held).mean)
     by_tokens = _token_batch(s)
-    batch = np.minimum(by_slots, by_tokens)
+    batch = _queueing(s, held, by_slots, by_tokens)
     prompts_per_step = batch / s.steps
     preempted = (by_memory < limit) & (engine.full_length == 0) & (by_slots <= by_tokens)
     rework = np.where(preempted, REWORK, 1.0)

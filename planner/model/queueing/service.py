@@ -24,6 +24,8 @@ from planner.model.workload import Workload
 
 LEAST_ROOM = 1 / 16
 """Share of the token budget that prompts get at least."""
+MOST_FILLED = 0.99
+"""Share of the steps that single prompts fill at most."""
 
 
 @dataclass(frozen=True)
@@ -38,7 +40,7 @@ class Service:
         carried: Tokens of the budget that a decoding sequence takes, (n,).
         steps: Mean engine steps of a request after its first token, (n,).
         context: Mean context of a decoding sequence [tokens], (n,).
-        growth: What a second sequence adds to the step of a single one [s], (n,).
+        single, growth: Step of a single sequence, and what a second one adds to it [s], (n,).
         tokens: Prompt tokens to compute, by node, (nodes, 1).
         tokens_mean: Their mean.
         attended: Context that a prompt token attends to on average, by node, (nodes, 1).
@@ -54,6 +56,7 @@ class Service:
     carried: Floats
     steps: Floats
     context: Floats
+    single: Floats
     growth: Floats
     tokens: Floats
     tokens_mean: float
@@ -85,6 +88,7 @@ class Chunks:
         steps: Steps that it takes on average, by node, (nodes, n).
         whole: Steps that it takes if it has the room for itself, by node, (nodes, n).
         mean: Mean steps of a prompt, (n,).
+        filled: Mean steps that a prompt fills, so that no other shares them, (n,).
     """
 
     room: Floats
@@ -92,6 +96,7 @@ class Chunks:
     steps: Floats
     whole: Floats
     mean: Floats
+    filled: Floats
 
 
 @dataclass(frozen=True)
@@ -128,6 +133,7 @@ def service(c: Candidates, p: Parameters, w: Workload) -> Service:
         carried=np.where(c.engine.mixed > 0, 1.0 + t.draft_tokens, 0.0),
         steps=max(w.steps_mean, 1e-9) / t.accepted,
         context=context,
+        single=t.accepted * one,
         growth=t.accepted * np.maximum(two - one, 0.0),
         tokens=tokens,
         tokens_mean=float((w.weight * tokens).sum()),
@@ -139,9 +145,11 @@ def decode_time(s: Service, batch: Floats) -> Floats:
     """Engine step that only decodes: `accepted` tokens for each of `batch` sequences [s], (n,).
 
     No step runs with fewer than one sequence, so a mean below one extends the step of one and two
-    in a straight line; what experts would cost a fraction of a token is of no account.
+    in a straight line; what experts would cost a fraction of a token is of no account. None is
+    faster than that of a single sequence, though experts may be better used by two.
     """
     step = s.accepted * decode_step(s.terms, s.parameters, np.maximum(batch, 1.0), s.context)
+    step = np.maximum(step, s.single)
     return np.maximum(step - s.growth * np.maximum(1.0 - batch, 0.0), s.terms.launch)
 
 
@@ -156,6 +164,13 @@ def prompts(s: Service, others: Floats | float) -> Prompts:
     work = one.proportional * (s.tokens / together / s.terms.stages)
     overhead = (one.total - one.proportional + s.terms.eager) / s.terms.stages
     return Prompts(work, overhead, (s.workload.weight * work).sum(axis=0))
+
+
+def full_step(s: Service) -> Floats:
+    """Time of a step whose whole budget is prompt tokens [s], (n,)."""
+    one = prefill_pass(s.terms, s.parameters, s.budget, s.attended)
+    total: Floats = (s.workload.weight * s.tokens * one.total).sum(axis=0) / s.tokens_mean
+    return (total + s.terms.eager) / s.terms.stages
 
 
 def company(s: Service, arriving: Floats) -> Floats:
@@ -176,15 +191,28 @@ def chunks(s: Service, batch: Floats) -> Chunks:
     """
     room = np.maximum(s.budget - s.carried * batch, LEAST_ROOM * s.budget)
     share = s.tokens / room
-    steps = np.maximum(share, 1.0) + np.clip(share - 1.0, 0.0, 0.5)
-    mean = (s.workload.weight * steps).sum(axis=0)
-    return Chunks(room, share, steps, np.ceil(share), mean)
+    beyond = np.maximum(share - 1.0, 0.0)
+    steps = np.maximum(share, 1.0) + np.minimum(beyond, 0.5)
+    mean, filled = ((s.workload.weight * part).sum(axis=0) for part in (steps, beyond))
+    return Chunks(room, share, steps, np.ceil(share), mean, filled)
 
 
 def fixed_time(s: Service, cost: Prompts, decode: Floats) -> Floats:
     """Fixed part that prompts add to a step, by node [s], (nodes, n)."""
     unshared = s.parameters.unshared_prefill * cost.overhead
     return np.maximum(unshared, s.mixed * (cost.overhead - decode))
+
+
+def _carrying(prompts_per_step: Floats, cut: Chunks, size: Floats) -> Floats:
+    """Share of the steps that carry prompt tokens, (n,).
+
+    Steps that a prompt fills carry no other; what is left of prompts falls on the rest at random,
+    `size` of them together.
+    """
+    filled = np.minimum(prompts_per_step * cut.filled, MOST_FILLED)
+    partly = prompts_per_step * (cut.mean - cut.filled) / size
+    share: Floats = filled - (1.0 - filled) * np.expm1(-partly / (1.0 - filled))
+    return share
 
 
 def mean_step(
@@ -214,6 +242,6 @@ def mean_step(
     prompts_per_step = batch / s.steps
     arrived = prompts_per_step * cut.mean
     size = burst_size(np.asarray(burstiness, dtype=np.float64), prompts_per_step)
-    share = np.where(full, 1.0, -np.expm1(-arrived / size))
+    share = np.where(full, 1.0, _carrying(prompts_per_step, cut, size))
     time = decode + rework * prompts_per_step * cost.work_mean + share * per_chunk
     return Step(time, decode, arrived, share)

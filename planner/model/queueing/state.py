@@ -47,11 +47,15 @@ class OpenLoop(Columns):
         calm_step: Mean engine step then [s], (n,).
         drift: Variance of a request's mean step as the batch varies, by output node [s^2].
         crowd: Variance of it as prompts come in, by output node [s^2], (nodes, n).
-        fastest, slowest: Bounds of a request's mean step [s], (n,).
+        filled, filled_step: That variance and the mean step of a request of which every step
+            carries prompts [s^2], [s], (nodes, n).
+        fastest, fullest, slowest: A step that decodes one sequence, one that decodes as many as
+            fit, and one full of prompts [s], (n,).
         decode: Step that only decodes, at the usual batch [s], (n,).
         decode_sd: Its standard deviation as the batch varies [s], (n,).
         mixed: Share of the steps that carry prompt tokens, (n,).
-        chunk: What those tokens add, by prompt node [s], (nodes, n).
+        chunk: What those tokens add to a long step, by prompt node [s], (nodes, n).
+        carrying: Least step with them, by prompt node [s], (nodes, n).
         chunk_weight: Share of the prompt steps of each node, (nodes, n).
     """
 
@@ -77,12 +81,16 @@ class OpenLoop(Columns):
     calm_step: Floats
     drift: Floats
     crowd: Floats
+    filled: Floats
+    filled_step: Floats
     fastest: Floats
+    fullest: Floats
     slowest: Floats
     decode: Floats
     decode_sd: Floats
     mixed: Floats
     chunk: Floats
+    carrying: Floats
     chunk_weight: Floats
 
     def take(self, rows: Indices | Flags) -> Self:

@@ -23,8 +23,11 @@ from planner.model.queueing.service import (
 
 ITERATIONS = 9
 FIRST_ITERATIONS = 6
+LEAST_BATCH = 1e-6
 HIGHEST_SHARE = 0.97
-LEAST_PEAKEDNESS = 0.2
+LEAST_PEAKEDNESS = 1 / 3
+"""Taking one of two servers at random makes clockwork arrivals less regular, but only half of
+them come: below this value, and only then, their number in service would vary more for it."""
 LARGE = 1.645
 """Standard deviations above its mean of a batch that is larger than 95 % of all."""
 
@@ -46,8 +49,9 @@ class Batch:
         cut: How they are cut.
         step: Its mean step.
         fixed: Fixed part of a step with prompts, by node [s], (nodes, n).
-        added: What a prompt adds to steps, overheads shared, by node [s], (nodes, n).
         load: Share of the time that prompts take.
+        response: Prompt time that a further second brings: steps with prompts already cost no
+            fixed part again.
         mean, variance: Of the number of decoding sequences.
         seen: Mean step that a decoding sequence sees [s].
         sway: Standard deviation of the step as the batch varies [s].
@@ -59,8 +63,8 @@ class Batch:
     cut: Chunks
     step: Step
     fixed: Floats
-    added: Floats
     load: Floats
+    response: Floats
     mean: Floats
     variance: Floats
     seen: Floats
@@ -91,35 +95,62 @@ def steady_batch(s: Service, full: Saturation, arrivals: Arrivals) -> Batch:
     cost = prompts(s, company(s, arrivals.rate * step.time))
     mode, step = _solve(s, cost, held, arrivals, ITERATIONS)
     cut = chunks(s, mode)
-    sharing = step.mixed / np.maximum(step.chunks, 1e-12)
     fixed = fixed_time(s, cost, step.decode)
-    added = cost.work + cut.steps * fixed * sharing
-    weight = s.workload.weight
-    load = np.minimum(arrivals.rate * (weight * added).sum(axis=0), HIGHEST_SHARE)
+    load, response = _loads(s, cost, cut, arrivals.rate, (step, fixed))
     slope = _slope(s, mode) / (1.0 - load)
     feedback = np.minimum(arrivals.rate * s.steps * slope, HIGHEST_SHARE)
     peak = 1.0 + (arrivals.burstiness - 1.0) * s.workload.peakedness
     own = np.maximum(peak, LEAST_PEAKEDNESS) / (1.0 - feedback)
     mean = mode + feedback * own
     variance = mean * own
-    seen = np.minimum(mode + own, held)
-    usual = decode_time(s, seen)
-    # Steps of a mixture of experts rise ever more slowly: what counts is the step of a large batch.
-    large = decode_time(s, np.minimum(seen + LARGE * np.sqrt(variance), held))
+    # A request sees at least itself, however regular arrivals are.
+    seen = np.minimum(np.maximum(mode + own, 1.0), held)
     return Batch(
         cost=cost,
         cut=cut,
         step=step,
         fixed=fixed,
-        added=added,
         load=load,
+        response=response,
         mean=np.minimum(mean, held),
         variance=variance,
-        seen=usual / (1.0 - load),
-        sway=np.maximum(large - usual, 0.0) / LARGE / (1.0 - load),
+        seen=decode_time(s, seen) / (1.0 - load),
+        sway=_sway(s, held, seen, variance) / (1.0 - load),
         slope=slope,
         feedback=feedback,
     )
+
+
+def _loads(
+    s: Service, cost: Prompts, cut: Chunks, rate: Floats, steps: tuple[Step, Floats]
+) -> tuple[Floats, Floats]:
+    """Return Batch.load and Batch.response: fixed parts shared, and the last one paid already."""
+    step, fixed = steps
+    shared = step.mixed / np.maximum(step.chunks, 1e-12)
+    further = np.maximum(cut.steps - step.mixed, 0.0)
+    weight = s.workload.weight
+    load, response = (
+        rate * (weight * (cost.work + times * fixed)).sum(axis=0)
+        for times in (cut.steps * shared, further)
+    )
+    load = np.minimum(load, HIGHEST_SHARE)
+    return load, np.minimum(response, load)
+
+
+def _sway(s: Service, held: Floats, seen: Floats, variance: Floats) -> Floats:
+    """Standard deviation of a decode step as the batch varies [s], (n,).
+
+    Steps of a mixture of experts rise ever more slowly: what counts is the step of a large batch.
+    But a step that the other sequences lengthen little varies little with their number, and what
+    lies between two bounds by half their distance at most (T. Popoviciu, Mathematica 9, 1935).
+    """
+    one, usual = decode_time(s, np.ones_like(held)), decode_time(s, seen)
+    spread = np.sqrt(variance)
+    large = decode_time(s, seen + LARGE * spread)
+    # At a batch of one, what the second sequence adds.
+    each = (usual - one + LEAST_BATCH * s.growth) / (seen - 1.0 + LEAST_BATCH)
+    most = np.minimum(each * spread, 0.5 * (decode_time(s, held) - one))
+    return np.clip((large - usual) / LARGE, 0.0, most)
 
 
 def _slope(s: Service, mode: Floats) -> Floats:
@@ -140,7 +171,7 @@ def _solve(
         step = mean_step(s, cost, batch, arrivals.burstiness)
         return arrivals.rate * s.steps * step.time - batch
 
-    low, high = np.full_like(held, 1e-6), held
+    low, high = np.full_like(held, LEAST_BATCH) * np.minimum(s.steps, 1.0), held
     at_low, at_high = excess(low), excess(high)
     side = np.zeros_like(held)
     batch = high
