@@ -41,6 +41,8 @@ NEAR_MEMORY = 0.03
 OWN_4BIT = "fp4"
 """Checkpoint label: the model's own 4-bit format."""
 OFF = ("", "off", "none")
+INVALID = "invalid"
+"""Status of a point that names or states what cannot be."""
 
 T = TypeVar("T")
 
@@ -146,6 +148,11 @@ class PointResolver:
             if memory_only
             else catalog.accelerator(point.accelerator)
         )
+        unknown = point.engine_generation and catalog.generation_fault(
+            point.engine, point.engine_generation
+        )
+        if unknown:
+            return Rejected(INVALID, f"engine_generation: {unknown}")
         generation = self._generation(point.engine, point.engine_generation or point.engine_version)
         stack = Stack(generation, version_numbers(point.engine_version))
         weights = catalog.weight_format(_format_name(point.weights, architecture))

@@ -74,6 +74,15 @@ class Catalog:
         reached = [g for g in generations if g.first_version <= number]
         return (reached or generations[:1])[-1]
 
+    def generation_fault(self, engine: str, name: str) -> str:
+        """Return why a name is that of no generation of an engine; empty = it is one's."""
+        generations = Names("engine generation", self.engine(engine).generations)
+        if generations.get(name) is not None:
+            return ""
+        allowed = ", ".join(generations.by_id)
+        version = "; a version belongs into engine_version" if version_numbers(name) else ""
+        return f"'{name}' is no generation of {engine}; allowed are {allowed}{version}"
+
     def weight_format(self, name: str) -> WeightFormat:
         """Return the weight format of an id or alias."""
         return self._weights.find(name)

@@ -69,6 +69,8 @@ def simulate_command(
 
         table = simulate_points(file, requests=requests, seeds=seeds, catalog=catalog)
         save(out, table_text(table.columns, table.rows))
+        for remark in table.remarks:
+            say(remark)
         return
     from planner.commands.simulate import simulate
     from planner.report.simulation import percentiles_csv, render, timeline_csv

@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from planner.commands.explain import find_option
-from planner.commands.score import read_cells
+from planner.commands.points_file import read_points
 from planner.errors import Fault, InputError
 from planner.spec.option import Option
-from planner.spec.point import Point, parse_point
+from planner.spec.point import Point
 from planner.spec.record import PlanRecord
 from planner.spec.record_file import read_record
 
@@ -30,19 +30,19 @@ def deployment_of(file: Path, results: Sequence[Path]) -> dict[Path, Point]:
     Raises:
         InputError: With every row that is no deployment, and every result without one.
     """
-    rows = read_cells(file)
+    rows = read_points(file)
     points: list[Point] = []
     faults: list[Fault] = []
-    for number, row in enumerate(rows, start=1):
+    for row in rows:
         try:
-            points.append(parse_point({**row, **ANY_LOAD}))
+            points.append(row.point(ANY_LOAD))
         except InputError as error:
-            faults += [Fault(f"row {number}", fault.key, fault.message) for fault in error.faults]
+            faults += error.faults
     if faults:
         raise InputError(str(file), faults)
-    if len(points) == 1 and not rows[0].get(COLUMN):
+    if len(points) == 1 and not rows[0].values.get(COLUMN):
         return dict.fromkeys(results, points[0])
-    named = {row.get(COLUMN, ""): point for row, point in zip(rows, points, strict=True)}
+    named = {row.values.get(COLUMN, ""): point for row, point in zip(rows, points, strict=True)}
     missing = [path for path in results if _named(named, path) is None]
     if missing:
         raise InputError(

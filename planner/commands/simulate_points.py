@@ -10,9 +10,10 @@ from pathlib import Path
 import numpy as np
 
 from planner.candidates.efficiency import global_parameters
-from planner.candidates.points import PointResolver, Rejected, Resolved, to_batch
+from planner.candidates.points import INVALID, PointResolver, Rejected, Resolved, to_batch
 from planner.catalog import Catalog, load_catalog
-from planner.commands.score import DIGITS, ScoreTable, read_cells
+from planner.commands.points_file import PointRow, in_one_line, invalid_rows, read_points
+from planner.commands.score import DIGITS, ScoreTable
 from planner.errors import InputError
 from planner.model.memory import reserved_tokens, sequences_that_fit
 from planner.model.workload import workload
@@ -20,7 +21,7 @@ from planner.simulate import Run, deployment, random_arrivals
 from planner.simulate import simulate as run_fleet
 from planner.simulate.comparison import METRICS, SHARES, Case, compare
 from planner.spec.lengths import QuantileLengths
-from planner.spec.point import Point, parse_point
+from planner.spec.point import Point
 from planner.units import MILLI
 
 REQUESTS = 4000
@@ -77,28 +78,28 @@ def simulate_points(
         InputError: The file or the catalog cannot be read.
     """
     known = catalog if isinstance(catalog, Catalog) else load_catalog(catalog)
-    cells = read_cells(file)
+    entries = read_points(file)
     resolver = PointResolver(known)
-    results = [_row(known, resolver, row, (requests or REQUESTS, seeds)) for row in cells]
-    given = tuple(dict.fromkeys(name for row in cells for name in row))
+    results = [_row(known, resolver, row, (requests or REQUESTS, seeds)) for row in entries]
+    given = tuple(dict.fromkeys(name for row in entries for name in row.values))
     own = tuple(name for name in given if name not in COLUMNS)
     rows = tuple(
-        (*(row.get(name, "") for name in own), *(result.get(name, "") for name in COLUMNS))
-        for row, result in zip(cells, results, strict=True)
+        (*(row.values.get(name, "") for name in own), *(result.get(name, "") for name in COLUMNS))
+        for row, result in zip(entries, results, strict=True)
     )
-    return ScoreTable((*own, *COLUMNS), rows)
+    said = [(result["status"], result.get("reason", "")) for result in results]
+    return ScoreTable((*own, *COLUMNS), rows, tuple(invalid_rows(entries, said)))
 
 
 def _row(
-    catalog: Catalog, resolver: PointResolver, cells: Mapping[str, str], size: tuple[int, int]
+    catalog: Catalog, resolver: PointResolver, row: PointRow, size: tuple[int, int]
 ) -> dict[str, str]:
-    if not cells.get("rate_per_s", "").strip():
-        return {"status": "invalid", "reason": "rate_per_s: missing; a simulation needs arrivals"}
+    if not row.values.get("rate_per_s", "").strip():
+        return {"status": INVALID, "reason": "rate_per_s: missing; a simulation needs arrivals"}
     try:
-        point, traffic = parse_point(cells), _traffic(cells)
+        point, traffic = row.point(), _traffic(row.values)
     except InputError as error:
-        reasons = (f"{f.key}: {f.message}".removeprefix(": ") for f in error.faults)
-        return {"status": "invalid", "reason": "; ".join(reasons)}
+        return {"status": INVALID, "reason": in_one_line(error)}
     resolved = resolver.resolve(point)
     if isinstance(resolved, Rejected):
         return {"status": resolved.status, "reason": resolved.reason}

@@ -8,7 +8,7 @@ from pathlib import Path
 from planner.candidates.hardware import HardwareClass, hardware_class
 from planner.candidates.points import PointResolver, Rejected, Resolved
 from planner.catalog import Catalog
-from planner.commands.score import read_cells
+from planner.commands.points_file import read_points
 from planner.commands.stored import Stored, open_plan
 from planner.cost_owned import draw_of, use_of
 from planner.errors import Fault, InputError
@@ -19,7 +19,7 @@ from planner.select.named import Named
 from planner.select.options import Shop
 from planner.select.why import Market, WhyNot, why_not
 from planner.spec.archive import Hardware
-from planner.spec.point import Point, parse_point
+from planner.spec.point import Point
 from planner.spec.record import PlanRecord
 
 LOAD = {"kind": "closed_loop", "concurrency": "1", "rate_per_s": ""}
@@ -54,16 +54,16 @@ def _points(stored: Stored, file: Path) -> dict[str, Point]:
     points: dict[str, Point] = {}
     faults: list[Fault] = []
     model = stored.slo.model
-    for number, row in enumerate(read_cells(file), start=1):
-        place = row.get("id") or f"row {number}"
-        if row.get("model", model).casefold() != model.casefold():
+    for number, row in enumerate(read_points(file), start=1):
+        name = row.values.get("id") or f"row {number}"
+        if row.values.get("model", model).casefold() != model.casefold():
             message = f"the plan is for {model}; remove this key, or plan for the other model"
-            faults.append(Fault(f"row {number}", "model", message))
+            faults.append(row.fault("model", message))
             continue
         try:
-            points[place] = parse_point({**row, "model": model, **LOAD})
+            points[name] = row.point({"model": model, **LOAD})
         except InputError as error:
-            faults += [Fault(f"row {number}", fault.key, fault.message) for fault in error.faults]
+            faults += error.faults
     if faults:
         raise InputError(str(file), faults)
     return points

@@ -33,6 +33,13 @@ def batch(**changed):
         ({"pp": "64"}, "unsupported", "pp 64 is more than the 32 layers"),
         ({"ep": "5"}, "unsupported", "ep 5 must be 1 or tp * dp = 1"),
         ({"accelerator": "mi300x", "engine": "trtllm"}, "unsupported", "does not run on amd"),
+        (
+            {"engine_generation": "vllm-v9"},
+            "invalid",
+            "engine_generation: 'vllm-v9' is no generation of vllm;"
+            " allowed are vllm-2023, vllm-v0, vllm-v1",
+        ),
+        ({"engine_gen": "0.6.1"}, "invalid", "a version belongs into engine_version"),
         ({"engine": "tgi", "dp": "2"}, "unsupported", "no attention data parallelism"),
     ],
 )

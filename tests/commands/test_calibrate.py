@@ -108,13 +108,13 @@ def test_it_must_be_said_what_was_measured(tmp_path):
         calibrate([tmp_path / "a.json"], date=DATE)
 
 
-def test_a_bad_deployment_names_row_and_key(tmp_path, deployment):
+def test_a_bad_deployment_names_line_and_key(tmp_path, deployment):
     deployment.write_text("accelerator: h100-sxm\ntp: none\n")
     with pytest.raises(InputError) as caught:
         calibrate([tmp_path / "a.json"], deployment=deployment, date=DATE)
     assert {(fault.where, fault.key) for fault in caught.value.faults} == {
-        ("row 1", "model"),
-        ("row 1", "tp"),
+        ("line 1", "model"),
+        ("line 2", "tp"),
     }
 
 

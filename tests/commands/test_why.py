@@ -110,7 +110,7 @@ def test_what_cannot_be_had_says_so(ask: Any, text: str, verdict: str, words: st
 
 
 def test_a_deployment_of_another_model_is_refused(ask: Any):
-    with pytest.raises(InputError, match=r"row 1.*the plan is for meta-llama/Llama-3.1-8B"):
+    with pytest.raises(InputError, match=r"line 1.*the plan is for meta-llama/Llama-3.1-8B"):
         ask("model: Qwen/Qwen3-32B\naccelerator: l40s")
 
 

@@ -1,0 +1,115 @@
+"""A file of deployments: a CSV of points, or YAML or JSON with one deployment or a list."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from planner.candidates.points import INVALID
+from planner.errors import Fault, InputError
+from planner.files import Document, KeyPath, read_csv, read_yaml
+from planner.spec.point import COLUMN_SYNONYMS, Point, parse_point
+
+YAML_SUFFIXES = (".yaml", ".yml")
+
+
+@dataclass(frozen=True)
+class PointRow:
+    """One deployment of a file.
+
+    Attributes:
+        document: The file, or the line of a CSV.
+        path: Where the deployment stands in it.
+        values: Its values as text, by column.
+    """
+
+    document: Document
+    path: KeyPath
+    values: Mapping[str, str]
+
+    @property
+    def place(self) -> str:
+        """Where it stands, as ``line 3``."""
+        return self.fault("", "").where
+
+    def as_written(self, text: str) -> str:
+        """Return text in which columns have the names that the file gives them."""
+        for own, name in COLUMN_SYNONYMS.items():
+            if own in self.values:
+                text = text.replace(name, own)
+        return text
+
+    def point(self, stated: Mapping[str, str] | None = None) -> Point:
+        """Return the deployment; what is stated takes the place of its own values.
+
+        Raises:
+            InputError: Every fault of the row, with its line.
+        """
+        try:
+            return parse_point({**self.values, **(stated or {})})
+        except InputError as error:
+            faults = [self.fault(fault.key, fault.message) for fault in error.faults]
+            raise InputError(self.document.source, faults) from None
+
+    def fault(self, key: str, message: str) -> Fault:
+        """Return a fault that names the line and the key; an empty key = the whole row."""
+        return self.document.fault((*self.path, key) if key else self.path, message)
+
+
+def in_one_line(error: InputError) -> str:
+    """Return the faults of one deployment as a cell says them: without their line."""
+    return "; ".join(str(Fault("", fault.key, fault.message)) for fault in error.faults)
+
+
+def invalid_rows(rows: Sequence[PointRow], results: Sequence[tuple[str, str]]) -> Iterator[str]:
+    """Yield a remark that names the rows that are no deployments, each with its line.
+
+    Args:
+        rows: The deployments of one file.
+        results: Status and reason of each.
+    """
+    faults = [
+        f"{row.place}  {row.as_written(reason)}"
+        for row, (status, reason) in zip(rows, results, strict=True)
+        if status == INVALID
+    ]
+    if faults:
+        yield str(InputError(rows[0].document.source, faults))
+
+
+def read_points(file: Path) -> tuple[PointRow, ...]:
+    """Read a file of deployments; their values are not looked at yet.
+
+    Raises:
+        InputError: The file cannot be read, or holds no row.
+    """
+    if file.suffix.casefold() in YAML_SUFFIXES:
+        return tuple(_entries(read_yaml(file)))
+    rows = read_csv(file)
+    if not rows:
+        raise InputError(str(file), ["no rows; add one deployment a line below the header"])
+    if "model" not in rows[0].values:
+        fault = Fault("line 1", "model", "missing column; name the model of each row")
+        raise InputError(str(file), [fault])
+    return tuple(
+        PointRow(Document(str(file), row.values, {(): row.line}), (), row.values) for row in rows
+    )
+
+
+def _entries(document: Document) -> list[PointRow]:
+    data = document.data
+    paths: Sequence[KeyPath] = [(n,) for n in range(len(data))] if isinstance(data, tuple) else [()]
+    entries = data if isinstance(data, tuple) else (data,)
+    if not all(isinstance(entry, Mapping) for entry in entries):
+        message = "must hold one deployment (keys and values) or a list of them"
+        raise InputError(document.source, [message])
+    return [
+        PointRow(document, path, {str(key): _cell(value) for key, value in entry.items()})
+        for path, entry in zip(paths, entries, strict=True)
+    ]
+
+
+def _cell(value: Any) -> str:
+    return "" if value is None else str(value)
