@@ -11,9 +11,8 @@ from types import MappingProxyType
 from typing import Any
 
 from planner.errors import Fault, InputError, suggestion
-from planner.files import read_json
 from planner.spec.architecture import Architecture
-from planner.spec.load import load
+from planner.spec.load import load_json
 
 _FOLDER = Path(__file__).parent / "architectures"
 
@@ -45,7 +44,7 @@ def find_architecture(name: str) -> Architecture:
     path = exact.get(key) or bare.get(stem) or bare.get(_unquantized(stem))
     if path is None:
         raise InputError("model", [_unknown(name)])
-    return load(read_json(path), Architecture)
+    return load_json(path, Architecture)
 
 
 def _unknown(name: str) -> Fault:

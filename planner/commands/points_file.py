@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from planner.candidates.points import INVALID
 from planner.errors import Fault, InputError
-from planner.files import Document, KeyPath, read_csv, read_yaml
+from planner.files import (
+    Document,
+    KeyPath,
+    UnfitValuesError,
+    read_csv,
+    read_json,
+    read_yaml,
+)
+from planner.spec.load import faults_of, together
 from planner.spec.point import COLUMN_SYNONYMS, Point, parse_point
 
-YAML_SUFFIXES = (".yaml", ".yml")
+READERS = {".yaml": read_yaml, ".yml": read_yaml, ".json": read_json}
 
 
 @dataclass(frozen=True)
@@ -85,8 +93,9 @@ def read_points(file: Path) -> tuple[PointRow, ...]:
     Raises:
         InputError: The file cannot be read, or holds no row.
     """
-    if file.suffix.casefold() in YAML_SUFFIXES:
-        return tuple(_entries(read_yaml(file)))
+    read = READERS.get(file.suffix.casefold())
+    if read is not None:
+        return _entries(read, file)
     rows = read_csv(file)
     if not rows:
         raise InputError(str(file), ["no rows; add one deployment a line below the header"])
@@ -98,17 +107,34 @@ def read_points(file: Path) -> tuple[PointRow, ...]:
     )
 
 
-def _entries(document: Document) -> list[PointRow]:
+def _entries(read: Callable[[Path], Document], file: Path) -> tuple[PointRow, ...]:
+    """Read the deployments of a YAML or JSON file.
+
+    Where values cannot be read, the faults of the others are told with them.
+    """
+    try:
+        return _rows(read(file))
+    except UnfitValuesError as error:
+        rows = _rows(error.document)
+        others = [fault for row in rows for fault in faults_of(row.point)]
+        raise together(error, others) from None
+
+
+def _rows(document: Document) -> tuple[PointRow, ...]:
     data = document.data
-    paths: Sequence[KeyPath] = [(n,) for n in range(len(data))] if isinstance(data, tuple) else [()]
+    several = isinstance(data, tuple)
     entries = data if isinstance(data, tuple) else (data,)
     if not all(isinstance(entry, Mapping) for entry in entries):
         message = "must hold one deployment (keys and values) or a list of them"
         raise InputError(document.source, [message])
-    return [
-        PointRow(document, path, {str(key): _cell(value) for key, value in entry.items()})
-        for path, entry in zip(paths, entries, strict=True)
-    ]
+    return tuple(
+        PointRow(
+            document,
+            (number,) if several else (),
+            {str(key): _cell(value) for key, value in entry.items()},
+        )
+        for number, entry in enumerate(entries)
+    )
 
 
 def _cell(value: Any) -> str:

@@ -3,7 +3,7 @@
 from planner.files.csv_file import CsvRow, read_csv
 from planner.files.disk import check_writable, digest, make_folder, write_bytes, write_text
 from planner.files.document import Document, KeyPath, UnfitValuesError, dotted
-from planner.files.json_file import read_json
+from planner.files.json_file import parse_json, read_json, repeats_a_key
 from planner.files.yaml_file import dump_yaml, parse_yaml, read_yaml
 
 __all__ = [
@@ -16,10 +16,12 @@ __all__ = [
     "dotted",
     "dump_yaml",
     "make_folder",
+    "parse_json",
     "parse_yaml",
     "read_csv",
     "read_json",
     "read_yaml",
+    "repeats_a_key",
     "write_bytes",
     "write_text",
 ]

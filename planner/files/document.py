@@ -57,7 +57,8 @@ class UnfitValuesError(InputError):
     """A file whose form is sound, but some of whose values cannot be read.
 
     Attributes:
-        document: The rest of the file; an unfit value is an ``object()``, which no spec accepts.
+        document: The rest of the file; an unfit value is an ``object()`` or NaN, which no spec
+            accepts.
     """
 
     def __init__(self, document: Document, faults: Iterable[Fault]) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 
 from planner.errors import Fault, InputError
 from planner.files.disk import read_text
-from planner.files.document import DEPTH, TOO_DEEP, Document, KeyPath, dotted
+from planner.files.document import DEPTH, TOO_DEEP, Document, KeyPath, UnfitValuesError, dotted
 
 JSON_BYTES = 64_000_000
 
@@ -22,18 +22,39 @@ def read_json(path: Path) -> Document:
     """Read a JSON file; lists become tuples.
 
     Raises:
-        InputError: The file cannot be read, is no JSON, names a key twice or holds NaN.
+        InputError: The file cannot be read or is no JSON; as :class:`UnfitValuesError` where it
+            only names a key twice or holds NaN.
     """
-    text, source = read_text(path, JSON_BYTES), str(path)
+    return parse_json(read_text(path, JSON_BYTES), str(path))
+
+
+class _Objects:
+    """Makes the objects of JSON text, and remembers whether one names a key twice."""
+
     twice = False
 
-    def pairs(items: list[tuple[str, object]]) -> dict[str, object]:
-        nonlocal twice
-        twice = twice or len(made := dict(items)) != len(items)
+    def __call__(self, items: list[tuple[str, object]]) -> dict[str, object]:
+        made = dict(items)
+        self.twice |= len(made) != len(items)
         return made
 
+
+def repeats_a_key(text: str) -> bool:
+    """Return whether an object of valid JSON text names a key twice."""
+    objects = _Objects()
+    json.loads(text, object_pairs_hook=objects)
+    return objects.twice
+
+
+def parse_json(text: str, source: str) -> Document:
+    """Read JSON text; `source` names it in messages.
+
+    Raises:
+        InputError: As for :func:`read_json`.
+    """
+    objects = _Objects()
     try:
-        data = _with_tuples(json.loads(text, object_pairs_hook=pairs), DEPTH)
+        data = _with_tuples(json.loads(text, object_pairs_hook=objects), DEPTH)
     except json.JSONDecodeError as error:
         message = f"not valid JSON ({error.msg}, column {error.colno}); mend it there"
         raise InputError(source, [Fault(f"line {error.lineno}", "", message)]) from None
@@ -43,9 +64,9 @@ def read_json(path: Path) -> Document:
         raise InputError(source, ["holds a number that is too long; shorten it"]) from None
     lines = _JsonLines(text)
     document = Document(source, data, lines)
-    faults = [*(lines.repeated() if twice else ()), *_not_finite(document, data)]
+    faults = [*(lines.repeated() if objects.twice else ()), *_not_finite(document, data)]
     if faults:
-        raise InputError(source, faults)
+        raise UnfitValuesError(document, faults)
     return document
 
 

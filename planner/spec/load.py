@@ -5,14 +5,24 @@ from __future__ import annotations
 import datetime
 import re
 import types
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Any, TypeVar, Union, get_args, get_origin
 
 from pydantic import BaseModel, ValidationError
 
 from planner.errors import Fault, InputError, suggestion
-from planner.files import Document, KeyPath, UnfitValuesError, dotted, read_yaml
+from planner.files import (
+    Document,
+    KeyPath,
+    UnfitValuesError,
+    dotted,
+    parse_json,
+    read_yaml,
+    repeats_a_key,
+)
+from planner.files.disk import read_text
+from planner.files.json_file import JSON_BYTES
 
 _MISSING = "missing; add it"
 
@@ -41,9 +51,7 @@ def load(document: Document, spec: type[Loaded]) -> Loaded:
     try:
         return spec.model_validate(document.data)
     except ValidationError as error:
-        faults = _faults(document, spec, error)
-        faults.sort(key=lambda fault: document.line(fault[0]))
-        raise InputError(document.source, [document.fault(*fault) for fault in faults]) from None
+        raise _placed(document, spec, error) from None
 
 
 def load_yaml(path: Path, spec: type[Loaded]) -> Loaded:
@@ -55,19 +63,67 @@ def load_yaml(path: Path, spec: type[Loaded]) -> Loaded:
     try:
         return load(read_yaml(path), spec)
     except UnfitValuesError as error:
-        raise InputError(error.source, _all_faults(error, spec)) from None
+        raise together(error, faults_of(load, error.document, spec)) from None
 
 
-def _all_faults(error: UnfitValuesError, spec: type[BaseModel]) -> list[Fault]:
-    """Return the faults of the values that cannot be read, and what the spec says of the others."""
+def load_json(path: Path, spec: type[Loaded]) -> Loaded:
+    """Read a JSON file, whose dates are text, and return it as a spec.
+
+    Raises:
+        InputError: Every fault of the file, those of its JSON and those of the spec together.
+    """
+    text, source = read_text(path, JSON_BYTES), str(path)
+    try:
+        loaded = spec.model_validate_json(text)
+    except ValidationError as error:
+        raise _of_json(text, source, spec, error) from None
+    if repeats_a_key(text):
+        parse_json(text, source)
+    return loaded
+
+
+def _of_json(text: str, source: str, spec: type[BaseModel], error: ValidationError) -> InputError:
+    """Return the faults of JSON text: those of its values, and what its spec says of it."""
+    try:
+        document = parse_json(text, source)
+    except UnfitValuesError as unfit:
+        return together(unfit, _placed(unfit.document, spec, error).faults)
+    return _placed(document, spec, error)
+
+
+def faults_of(check: Callable[..., object], *arguments: object) -> tuple[Fault, ...]:
+    """Return the faults that a check raises as InputError; none if it passes."""
+    try:
+        check(*arguments)
+    except InputError as error:
+        return error.faults
+    return ()
+
+
+def together(error: UnfitValuesError, others: Iterable[Fault]) -> InputError:
+    """Return values that cannot be read and the other faults of a file, by line.
+
+    Args:
+        error: The values.
+        others: What is wrong with the rest of the file, each with its line; of an unfit value and
+            its parts nothing more is said.
+    """
     unfit = [re.escape(fault.key) for fault in error.faults]
     same = re.compile(rf"({'|'.join(unfit)})([.\[].*)?", re.DOTALL)
-    try:
-        load(error.document, spec)
-    except InputError as further:
-        others = [fault for fault in further.faults if not same.fullmatch(fault.key)]
-        return sorted([*error.faults, *others], key=lambda fault: int(fault.where.split()[-1]))
-    return list(error.faults)
+    further = [fault for fault in others if not same.fullmatch(fault.key)]
+    return InputError(error.source, by_line([*error.faults, *further]))
+
+
+def by_line(faults: Iterable[Fault]) -> list[Fault]:
+    """Return faults in the order of their lines; each has one."""
+    return sorted(faults, key=lambda fault: int(fault.where.split()[-1]))
+
+
+def _placed(document: Document, spec: type[BaseModel], error: ValidationError) -> InputError:
+    """Return what a spec says of a document, in the order of its lines."""
+    faults = _faults(document, spec, error)
+    faults.sort(key=lambda fault: document.line(fault[0]))
+    return InputError(document.source, [document.fault(*fault) for fault in faults])
 
 
 _Problem = dict[str, Any]
@@ -193,6 +249,7 @@ _WORDED: Mapping[str, Callable[[Any, Mapping[str, Any]], str]] = {
     "less_than": lambda value, context: f"{_shown(value)} must be below {context['lt']:g}",
     "less_than_equal": lambda value, context: f"{_shown(value)} must be at most {context['le']:g}",
     "literal_error": lambda value, context: _not_one_of(value, context["expected"]),
+    "json_invalid": lambda _value, context: f"not valid JSON ({context['error']}); mend it there",
     "value_error": lambda _value, context: str(context["error"]),
     "assertion_error": lambda _value, context: str(context["error"]),
     "finite_number": lambda _value, _context: "not a finite number; give a number",

@@ -3,6 +3,8 @@ from __future__ import annotations
 import csv
 import io
 
+import pytest
+
 from tests.cli.runner import run
 
 HEADER = "model,accelerator,concurrency,engine_gen\n"
@@ -22,3 +24,37 @@ def test_an_unknown_generation_is_told_with_file_line_column_and_what_is_allowed
     assert [row["status"] for row in rows] == ["ok", "invalid", "ok"]
     assert "vllm_v7" in rows[1]["reason"]
     assert rows[1]["ttft_ms"] == ""
+
+
+BROKEN = {
+    "deployments.yaml": "- model: {model}\n  accelerator: h100-sxm\n  concurrency: .nan\n"
+    "  tp: none\n- model: {model}\n  accelerator: l40s\n  concurrency: 4\n  tp: 0\n  tp: -1\n",
+    "deployments.json": '[{{"model": "{model}", "accelerator": "h100-sxm",\n\n "concurrency":'
+    ' NaN,\n "tp": "none"}}, {{"model": "{model}", "accelerator": "l40s",\n\n "concurrency": 4,\n'
+    ' "tp": 0,\n "tp": -1}}]',
+}
+
+
+@pytest.mark.parametrize(("name", "text"), BROKEN.items(), ids=BROKEN)
+def test_unreadable_values_and_other_faults_are_told_together(name, text, tmp_path, capsys):
+    path = tmp_path / name
+    path.write_text(text.format(model="meta-llama/Llama-3.1-8B-Instruct"))
+    outcome = run(capsys, "score", str(path))
+    assert (outcome.code, outcome.out) == (2, "")
+    told = outcome.err.splitlines()[1:]
+    assert [line.split(":")[0] for line in told] == [
+        "  line 3  [0].concurrency",
+        "  line 4  [0].tp",
+        f"  line {9 if name.endswith('yaml') else 8}  [1].tp",
+    ]
+
+
+def test_a_json_file_of_deployments_is_scored_as_its_yaml_is(tmp_path, capsys):
+    text = (
+        '[{"model": "meta-llama/Llama-3.1-8B-Instruct", "accelerator": "l40s", "concurrency": 4}]'
+    )
+    for suffix in ("json", "yaml"):
+        (tmp_path / f"one.{suffix}").write_text(text)
+    found = [run(capsys, "score", str(tmp_path / f"one.{suffix}")) for suffix in ("json", "yaml")]
+    assert found[0] == found[1]
+    assert "ok" in found[0].out

@@ -34,8 +34,11 @@ def test_a_plan_as_it_was_written_is_read(tmp_path, stored):
 
 
 EDITS = {
-    "a pick of no option": (lambda d: d["picks"].update(cheapest="o-none"), "o-none: is picked"),
-    "a shown id of no option": (lambda d: d["shown"].append("o-none"), "o-none: is picked or"),
+    "a pick of no option": (
+        lambda d: d["picks"].update(cheapest="o-none"),
+        "picks.cheapest: o-none is picked",
+    ),
+    "a shown id of no option": (lambda d: d["shown"].append("o-none"), "o-none is picked or shown"),
     "no options": (lambda d: d.update(options=[]), "is picked or shown, but is no option"),
     "a row beyond the archive": (
         lambda d: d["options"][0].update(archive_row=10**6),
@@ -61,3 +64,36 @@ def test_a_plan_that_does_not_fit_together_is_refused(edit, message, tmp_path, s
     data = json.loads(stored)
     edit(data)
     assert message in refused(tmp_path, data)
+
+
+def test_all_faults_of_a_plan_are_told_at_once_with_their_lines(tmp_path, stored):
+    text = stored
+    for right, wrong in (
+        ('"burstiness": 1.0', '"burstiness": -1'),
+        ('"seed": 0', '"seed": NaN'),
+        ('"proven": true', '"proven": 1,\n  "proven": "no"'),
+        ('"stopped": "fixed point"', '"stopped": "never"'),
+    ):
+        assert text.count(right) >= 1, right
+        text = text.replace(right, wrong, 1)
+    path = tmp_path / "plan.json"
+    path.write_text(text)
+    with pytest.raises(InputError) as caught:
+        read_record(path)
+    lines = text.splitlines()
+    told = [(fault.where, fault.key) for fault in caught.value.faults]
+    assert [key for _, key in told] == [
+        "inputs.slo.traffic.burstiness",
+        "inputs.seed",
+        "search.proven",
+        "search.stopped",
+    ]
+    for where, key in told:
+        assert f'"{key.rsplit(".", 1)[-1]}"' in lines[int(where.split()[-1]) - 1]
+
+
+def test_a_key_written_twice_is_refused_though_its_last_value_is_sound(tmp_path, stored):
+    path = tmp_path / "plan.json"
+    path.write_text(stored.replace('"seed": 0', '"seed": 1,\n  "seed": 0', 1))
+    with pytest.raises(InputError, match=r"line \d+  inputs\.seed: written twice; keep one"):
+        read_record(path)
