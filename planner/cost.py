@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from planner.catalog import Catalog
+from planner.counting import counted
 from planner.errors import Fault, InputError, suggestion
 from planner.model.arrays import Columns, Floats, Indices
 from planner.spec.offer import Offer
@@ -178,8 +179,8 @@ def _nothing_left(wanted: Sequence[Offer], as_of: str) -> str:
     first = wanted[0]
     named = f"{' '.join(first.key)}: {_refusal(first, as_of)}"
     return (
-        f"none of the {len(wanted)} offers with these terms, providers, regions and accelerators"
-        f" can be bought on {as_of} ({named}); give newer prices, or allow more"
+        f"{counted(len(wanted), 'offer')} with these terms, providers, regions and accelerators,"
+        f" but none can be bought on {as_of} ({named}); give newer prices, or allow more"
     )
 
 

@@ -6,6 +6,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from difflib import get_close_matches
 
+from planner.counting import counted
+
 MOST_SHOWN = 100
 """Faults of one input that a message lists; more only tell that it is the wrong file."""
 
@@ -48,7 +50,7 @@ class InputError(PlannerError):
 
     def __str__(self) -> str:
         count = len(self.faults)
-        title = f"{_printable(self.source)}: {count} problem{'s' if count != 1 else ''}"
+        title = f"{_printable(self.source)}: {counted(count, 'problem')}"
         lines = [f"  {fault}" for fault in self.faults[:MOST_SHOWN]]
         if count > MOST_SHOWN:
             lines.append(f"  ... and {count - MOST_SHOWN:,} more")

@@ -8,6 +8,7 @@ from typing import Literal
 
 import numpy as np
 
+from planner.counting import counted
 from planner.model.quality import Losses, compose, objective
 from planner.spec.precision import KvFormat, QualityCell, Size, Task, WeightFormat
 
@@ -184,7 +185,8 @@ def _without_evidence(
 def _title(cell: QualityCell) -> str:
     size = "all sizes" if cell.size == "all" else cell.size
     task = cell.task.replace("_", " ")
-    return f"{task} tasks, {size}: {cell.rows} rows, {cell.models} models, {cell.grade}"
+    basis = f"{counted(cell.rows, 'row')}, {counted(cell.models, 'model')}, {cell.grade}"
+    return f"{task} tasks, {size}: {basis}"
 
 
 def _losses(part: _Part) -> Losses:

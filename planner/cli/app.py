@@ -32,6 +32,7 @@ from planner.cli.stored import (
     reprice_command,
     simulate_command,
 )
+from planner.counting import counted
 from planner.errors import InputError, suggestion
 
 if TYPE_CHECKING:
@@ -83,7 +84,7 @@ def _version(value: bool) -> None:
     days = (datetime.date.today() - datetime.date.fromisoformat(catalog.newest_seen)).days
     put(
         f"plan {__version__}, catalog {catalog.digest[:12]},"
-        f" newest price {catalog.newest_seen} ({days} days old)"
+        f" newest price {catalog.newest_seen} ({counted(days, 'day')} old)"
     )
     raise typer.Exit
 

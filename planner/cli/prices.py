@@ -10,6 +10,7 @@ import typer
 from planner.cli.examples import epilog
 from planner.cli.options import AsOf, CatalogFolder, PriceFiles, TableOut
 from planner.cli.output import save, say
+from planner.counting import counted
 from planner.errors import InputError
 
 prices_app = typer.Typer(
@@ -42,8 +43,8 @@ def import_command(
         say(f"{file.name} line {refusal.line}  {refusal.what}{part}: {refusal.detail}")
     save(out, to_csv(taken.offers))
     say(
-        f"{taken.rows} rows: {taken.rows_taken} taken, {taken.merged} merged,"
-        f" {taken.rows_refused} not taken; {len(taken.offers)} prices"
+        f"{counted(taken.rows, 'row')}: {taken.rows_taken} taken, {taken.merged} merged,"
+        f" {taken.rows_refused} not taken; {counted(len(taken.offers), 'price')}"
     )
 
 
@@ -88,7 +89,7 @@ def check_command(
     report = check_prices(catalog=catalog, prices=tuple(prices or ()), as_of=as_of or "")
     save(out, values_text(report.findings))
     say(
-        f"{report.offers} prices as of {report.as_of}; ages {report.newest_days} to"
-        f" {report.oldest_days} days, half are older than {report.median_days};"
-        f" {len(report.findings)} findings"
+        f"{counted(report.offers, 'price')} as of {report.as_of}; ages {report.newest_days} to"
+        f" {counted(report.oldest_days, 'day')}, half are older than {report.median_days};"
+        f" {counted(len(report.findings), 'finding')}"
     )

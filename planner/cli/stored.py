@@ -9,6 +9,7 @@ import typer
 
 from planner.cli.options import AsOf, CatalogFolder, OptionName, PlanFile, PriceFiles, TextOut
 from planner.cli.output import put, save, say, terminal_width, use_color
+from planner.counting import counted
 from planner.errors import InputError
 
 MOVED = 4
@@ -107,7 +108,7 @@ def reprice_command(
         say(UNPROVEN)
     for one in found.unsearched:
         say(
-            f"not searched: {one.hardware}, {len(one.offers)} offers from"
+            f"not searched: {one.hardware}, {counted(len(one.offers), 'offer')} from"
             f" ${one.cheapest_usd_per_hour:,.2f}/h; plan again with these prices to include it"
         )
     if not found.record.options:

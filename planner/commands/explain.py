@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
+from planner.counting import counted
 from planner.errors import InputError, suggestion
 from planner.spec.archive import ClassArchive, Margin
 from planner.spec.explanation import Explanation, Item, Section
@@ -84,8 +85,9 @@ def _money(o: Option) -> Iterator[Item]:
     yield Item(
         "instances",
         _n(o.instances),
-        f"{o.replicas + o.spare_replicas} replicas of {o.gpus_per_replica} GPUs,"
-        f" {o.gpus // o.instances} GPUs per instance, whole instances",
+        f"{counted(o.replicas + o.spare_replicas, 'replica')} of"
+        f" {counted(o.gpus_per_replica, 'GPU')},"
+        f" {counted(o.gpus // o.instances, 'GPU')} per instance, whole instances",
     )
     yield Item(
         "cost",
@@ -137,7 +139,7 @@ def _energy_section(o: Option) -> Iterator[Section]:
 
 def _energy(o: Option, e: Energy) -> Iterator[Item]:
     source = "accelerator's file, tdp_w; terms.yaml, power"
-    yield Item("mean draw", _n(e.mean_kw, "kW"), f"{o.gpus} GPUs with their servers", source)
+    yield Item("mean draw", _n(e.mean_kw, "kW"), f"{counted(o.gpus, 'GPU')} and servers", source)
     yield Item("rated power", _n(e.rated_kw, "kW"), "for breakers and racks", source)
     tokens = o.capacity_tokens_per_s * o.money.mean_utilization
     yield Item(
@@ -213,7 +215,9 @@ def _memory(o: Option) -> Iterator[Item]:
 
 def _quality(o: Option) -> Iterator[Item]:
     q = o.quality
-    yield Item("loss", _n(q.median, "%"), f"median, {q.grade}", f"{q.basis}; {q.rows} results")
+    yield Item(
+        "loss", _n(q.median, "%"), f"median, {q.grade}", f"{q.basis}; {counted(q.rows, 'result')}"
+    )
     yield Item("loss, pessimistic end", _n(q.p90, "%"), "90 % of the evidence is better")
 
 

@@ -20,6 +20,7 @@ from planner.commands.portfolio_menu import Limited, Menu, Stand, menu
 from planner.commands.portfolio_parts import WHOLE, Part, part_slo, splits
 from planner.commands.stored import by_class
 from planner.cost import quote
+from planner.counting import counted
 from planner.model.arrays import Floats, Indices
 from planner.search.columns import STANDARD, archives
 from planner.search.problem import Reach
@@ -309,6 +310,6 @@ def load_words(slo: Slo) -> str:
     """Return what is asked of a plan, in a few words."""
     offline = slo.traffic.offline
     if offline is not None:
-        return f"{offline.requests} requests within {offline.deadline_hours:g} h"
+        return f"{counted(offline.requests, 'request')} within {offline.deadline_hours:g} h"
     limits = [f"{target.key} {target.limit:g}" for target in targets(slo)]
     return f"{slo.traffic.rate_per_s:g}/s, {', '.join(limits)}"[:500]

@@ -13,6 +13,7 @@ from typing import Literal
 from planner.catalog import Catalog, load_catalog
 from planner.catalog.lookup import Names
 from planner.commands.day import checked_day
+from planner.counting import counted
 from planner.errors import InputError, suggestion
 from planner.importers.price_rows import Imported, Known, PriceFile
 from planner.importers.prices import read_prices
@@ -329,7 +330,8 @@ def _lapsing(offers: Sequence[Offer], day: datetime.date) -> Iterator[Finding]:
             detail = f"valid to {offer.valid_to}; ask for a new price"
             yield Finding("expired", _name(offer), detail, left)
         elif left < lasts:
-            detail = f"valid to {offer.valid_to}, {left} days; a purchase now runs {lasts} days"
+            rest = counted(left, "day")
+            detail = f"valid to {offer.valid_to}, {rest}; a purchase now runs {lasts} days"
             yield Finding("expires before the term ends", _name(offer), detail, left)
 
 
@@ -366,7 +368,7 @@ def _small_quotas(offers: Sequence[Offer]) -> Iterator[Finding]:
     for offer in offers:
         if offer.quota_instances is not None and offer.quota_instances < offer.minimum_instances:
             detail = (
-                f"quota of {offer.quota_instances} instances, smallest purchase "
+                f"quota of {counted(offer.quota_instances, 'instance')}, smallest purchase "
                 f"{offer.minimum_instances}; ask for a higher quota"
             )
             yield Finding("quota below the minimum", _name(offer), detail)

@@ -6,6 +6,7 @@ import re
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
 
+from planner.counting import counted
 from planner.deploy.deployment import Deployment
 
 ANNOTATION = "slo-planner/"
@@ -53,7 +54,7 @@ def header(d: Deployment) -> str:
     price = o.money.price
     spare = f" and {o.spare_replicas} spare" if o.spare_replicas else ""
     lines = [
-        f"{d.slo.model}: {o.replicas} replicas{spare} of {o.gpus_per_replica} x "
+        f"{d.slo.model}: {counted(o.replicas, 'replica')}{spare} of {o.gpus_per_replica} x "
         f"{o.accelerator_name} (tp {o.tp}, pp {o.pp}, dp {o.dp}), {o.weights} weights, "
         f"{o.kv} KV cache.",
         f"{d.engine.name} {d.version}, evidence: {o.evidence}. On {o.instances} x "

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from planner.counting import counted
 from planner.errors import Fault, InputError
 from planner.files.disk import read_text
 
@@ -45,14 +46,9 @@ def read_csv(path: Path) -> tuple[CsvRow, ...]:
                 header = cells
                 faults += _header_faults(line, header)
             elif len(cells) != len(header):
-                faults.append(
-                    Fault(
-                        f"line {line}",
-                        "",
-                        f"{len(cells)} values for {len(header)} "
-                        "columns; give one value per column, quote commas",
-                    )
-                )
+                held = f"{counted(len(cells), 'value')} for {counted(len(header), 'column')}"
+                message = f"{held}; give one value per column, quote commas"
+                faults.append(Fault(f"line {line}", "", message))
             else:
                 rows.append(CsvRow(line, dict(zip(header, cells, strict=True))))
     except csv.Error as error:

@@ -30,7 +30,7 @@ def read_llmd(entry: Entry, file: str) -> Result:
     total = entry.count(*AGGREGATE, "requests", "total", required=True)
     failed = entry.count(*AGGREGATE, "requests", "failures")
     if failed >= total and not entry.faults:
-        entry.faults.append(f"all {total} requests failed")
+        entry.faults.append(f"every request failed ({total})")
     check_latencies(entry, ttft, tpot)
     return Result(
         tool="llm-d-report",

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
+from planner.counting import counted
 from planner.errors import Fault
 
 KEYS: Mapping[str, tuple[str, ...]] = MappingProxyType(
@@ -145,7 +146,8 @@ class Config:
         if isinstance(value, str) or not isinstance(value, Sequence):
             return None
         if len(value) < layers:
-            self.refuse(key, f"has {len(value)} entries for {layers} layers; give one a layer")
+            held = counted(len(value), "entry", "entries")
+            self.refuse(key, f"has {held} for {layers} layers; give one a layer")
             return (tuple(value) * layers)[:layers] if value else None
         return tuple(value[:layers])
 

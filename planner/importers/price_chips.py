@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 
+from planner.counting import counted
 from planner.importers.price_rows import Known, RefusedError
 from planner.spec.accelerator import Accelerator
 
@@ -321,9 +322,9 @@ def _counted(chip: Accelerator, words: ChipWords, here: tuple[str, int] | None) 
     domain = chip.link.domain_gpus if chip.link and chip.link.kind in _SWITCHED else 0
     if here is not None and here[1] != gpus:
         gpus, flag = here[1], "suspect"
-        note = f"the file says {count:g} GPUs, the catalog {gpus}"
+        note = f"the file says {counted(int(count), 'GPU')}, the catalog {gpus}"
     elif (named := _counts_in(words.instance)) and gpus not in named:
-        flag, note = "suspect", f"the file says {gpus} GPUs, the name {min(named)}"
+        flag, note = "suspect", f"the file says {counted(gpus, 'GPU')}, the name {min(named)}"
     elif domain > 1 and gpus > domain and gpus % domain:
         flag, note = "suspect", f"{gpus} GPUs, where the link of the chip joins {domain}"
     bridged = chip.bridge is not None and "nvlink" in _tokens(words.name, words.instance)

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from planner.counting import counted
 from planner.errors import InputError
 from planner.files import read_json
 
@@ -57,7 +58,7 @@ def weight_files(folder: Path) -> WeightFiles | None:
     sizes: Counter[str] = Counter()
     for path in files:
         sizes.update(_sizes(path))
-    origin = f"headers of {len(files)} .safetensors file{'s' if len(files) > 1 else ''}"
+    origin = f"headers of {counted(len(files), '.safetensors file')}"
     return WeightFiles(float(sum(sizes.values())), dict(sizes), origin)
 
 

@@ -15,6 +15,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from planner.counting import counted
 from planner.errors import Fault, InputError
 from planner.files.disk import read_text
 
@@ -205,7 +206,9 @@ def _picked(
             if len(row) == width:
                 yield line, (row[time], row[prompt], row[output])
             elif any(row):
-                message = f"{len(row)} values for {width} columns; give one value per column"
+                message = (
+                    f"{counted(len(row), 'value')} for {width} columns; give one value per column"
+                )
                 faults.append(Fault(f"line {line}", "", message))
     except csv.Error as error:
         faults.append(Fault("", "", f"not valid CSV ({error}); mend it"))
@@ -272,7 +275,8 @@ def _trace(source: str, form: Form, rows: _Floats) -> Trace:
     if empty.all():
         raise InputError(source, ["every request has 0 tokens; give prompt and output lengths"])
     if empty.any():
-        notes.append(f"{empty.sum()} requests without prompt or output tokens are left out.")
+        without = counted(int(empty.sum()), "request")
+        notes.append(f"Left out: {without} without prompt or output tokens.")
     rows = rows[~empty]
     if np.any(np.diff(rows[:, 0]) < 0):
         notes.append("Rows were not in order of time and have been sorted.")

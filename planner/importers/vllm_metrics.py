@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from planner.counting import counted
 from planner.errors import InputError
 from planner.importers.draft import Draft, Given
 from planner.importers.prometheus import Dump, Histogram, read_dump
@@ -84,7 +85,7 @@ def _draft(dump: Dump, model: str, window: tuple[float, str]) -> Draft:
         share = rounded(min(hits / queries, MOST_HITS))
         values["traffic.prefix_hit_rate"] = Given(share, "hits of this server's cache")
     notes = (
-        f"{requests:.0f} requests in {seconds:.0f} s ({how}).",
+        f"{_requests(requests)} in {seconds:.0f} s ({how}).",
         *_doubts(requests, {"prompt": prompts, "output": outputs}),
         *_latencies(dump),
     )
@@ -115,9 +116,13 @@ def _lengths(histogram: Histogram) -> dict[str, float]:
     return {"p50": rounded(low), "p95": rounded(high)}
 
 
+def _requests(count: float) -> str:
+    return counted(round(count), "request")
+
+
 def _doubts(requests: float, lengths: dict[str, Histogram]) -> Iterator[str]:
     if requests < FEW:
-        yield f"Only {requests:.0f} requests: the percentiles say little."
+        yield f"Only {_requests(requests)}: the percentiles say little."
     for name, histogram in lengths.items():
         read = QuantileLengths(**_lengths(histogram)).mean
         if abs(read / histogram.mean - 1) > BLURRED:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from planner.counting import counted
 from planner.report import words
 from planner.spec.explanation import Explanation
 
@@ -18,7 +19,7 @@ def _lines(explanation: Explanation) -> Iterator[str]:
     yield f"{o.id}  {words.hardware(o)}, {words.instance(o)}"
     yield (
         f"{words.engine(o)}, {o.weights} weights, {o.kv} KV cache, {words.parallelism(o)},"
-        f" at most {o.max_num_seqs} sequences, speculation {words.speculation(o)}"
+        f" at most {counted(o.max_num_seqs, 'sequence')}, speculation {words.speculation(o)}"
     )
     for section in explanation.sections:
         yield ""

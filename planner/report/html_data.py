@@ -112,7 +112,7 @@ def _facts(o: Option) -> Iterator[tuple[str, str]]:
     yield "Engine", words.engine(o)
     yield "Weights / KV cache", f"{o.weights} / {o.kv}"
     yield "Replicas", words.parallelism(o)
-    yield "Batch limit", f"{o.max_num_seqs} sequences, {o.token_budget} tokens"
+    yield "Batch limit", words.batch_limit(o, "sequence")
     yield "Speculation", words.speculation(o)
     yield "Output", f"{words.number(o.output_tokens_per_s)} tokens/s in the busy hour"
     yield "Utilization", f"{words.percent(o.utilization)}, mean {words.percent(m.mean_utilization)}"

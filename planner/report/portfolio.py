@@ -8,6 +8,7 @@ import json
 from collections.abc import Mapping
 from typing import Protocol
 
+from planner.counting import counted
 from planner.report import words
 from planner.report.csv_text import inert
 from planner.report.text_table import aligned
@@ -91,7 +92,7 @@ def _totals(record: PortfolioRecord) -> list[str]:
         else f"at least {words.money(record.bound_mean_usd_per_hour)}"
     )
     lines = [
-        f"{record.served} of {count} plans served with {record.gpus} GPUs for"
+        f"{record.served} of {counted(count, 'plan')} served with {counted(record.gpus, 'GPU')} for"
         f" {words.money(record.usd_per_hour)}/h"
     ]
     if record.mean_usd_per_hour != record.usd_per_hour:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from math import isnan
 from typing import TYPE_CHECKING
 
+from planner.counting import counted
 from planner.report import words
 from planner.report.csv_text import table_text
 from planner.report.text_table import aligned
@@ -36,11 +37,8 @@ def render(found: Simulation) -> str:
 def _lines(found: Simulation) -> Iterator[str]:
     o = found.option
     yield f"{o.id}  {words.hardware(o)}, {words.engine(o)}, {words.parallelism(o)}"
-    runs = f"{found.seeds} run{'s' if found.seeds > 1 else ''}"
-    yield (
-        f"{runs} of {words.number(found.requests, 9)} requests, {found.source} arrivals at"
-        f" {words.number(found.rate_per_s)}/s"
-    )
+    runs, requests = counted(found.seeds, "run"), words.count(found.requests, "request")
+    yield (f"{runs} of {requests}, {found.source} arrivals at {words.number(found.rate_per_s)}/s")
     yield ""
     yield aligned(*_percentiles(found)).rstrip("\n")
     yield ""
@@ -57,7 +55,8 @@ def _lines(found: Simulation) -> Iterator[str]:
         f" {words.percent(found.utilization)} of the time,"
         f" {words.number(found.batch)} sequences decoding per server"
     )
-    yield f"preempted {found.preemptions} times, {found.rejected} requests rejected"
+    rejected = counted(found.rejected, "request")
+    yield f"preempted {counted(found.preemptions, 'time')}, {rejected} rejected"
     yield ""
     time = found.timeline
     rows = list(zip(*(v.tolist() for v in (time.time, time.queue, time.batch)), strict=True))

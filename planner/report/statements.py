@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from planner.counting import counted
 from planner.report import words
 from planner.report.pack import Pack
 from planner.select.firmness import Firmness, PickFirmness
@@ -78,7 +79,8 @@ def firm_words(firmness: Firmness, pick: PickFirmness) -> Iterator[str]:
             f" pays from {even.share_of_hours:.0%} of all hours on."
         )
         if even.base_replicas is not None:
-            yield f"Of a fleet that follows its load, {even.base_replicas} replicas run that long."
+            base = counted(even.base_replicas, "replica")
+            yield f"A base of {base} of a fleet that follows its load runs that long."
     for change in firmness.rate_flips[:FLIPS]:
         yield (
             f"From {words.number(change.rate_per_s)} requests/s on, {change.option} is the"

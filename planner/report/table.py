@@ -11,6 +11,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from planner.counting import counted
 from planner.report import words
 from planner.report.plot import front_plot
 from planner.spec.option import Latency, Option
@@ -87,7 +88,7 @@ PICK_LINES: tuple[Line, ...] = (
     ("engine", words.engine),
     ("weights / KV", lambda o: f"{o.weights} / {o.kv}"),
     ("replicas", words.parallelism),
-    ("batch limit", lambda o: f"{o.max_num_seqs} seqs, {o.token_budget} tokens"),
+    ("batch limit", lambda o: words.batch_limit(o, "seq")),
     ("speculation", words.speculation),
 )
 AFTER_MONEY = 1 + [label for label, _ in PICK_LINES].index("  at full load")
@@ -202,7 +203,7 @@ OTHER_COLUMNS: tuple[Line, ...] = (
     ("id\nevidence", lambda o: f"{o.id}\n{o.evidence}"),
     ("buy\nfrom", lambda o: f"{words.hardware_id(o)}\n{o.provider} {o.region}"),
     ("engine\nweights/KV", lambda o: f"{o.engine}\n{o.weights}/{o.kv}"),
-    ("replicas\nbatch", lambda o: f"{words.parallelism(o)}\n{o.max_num_seqs} seqs"),
+    ("replicas\nbatch", lambda o: f"{words.parallelism(o)}\n{counted(o.max_num_seqs, 'seq')}"),
     ("spec.\nloss", lambda o: f"{words.speculation(o)}\n{o.quality.median:.1f} %"),
     ("$/Mtok\n$/h", lambda o: f"{_mtok(o)}\n{words.money(o.money.usd_per_hour)}"),
     ("seen\nload", lambda o: f"{o.money.price.seen}\n{words.percent(o.utilization)}"),

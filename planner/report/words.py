@@ -6,6 +6,7 @@ import datetime
 from collections.abc import Mapping
 from typing import Any
 
+from planner.counting import counted
 from planner.spec.money import Energy
 from planner.spec.option import Option
 from planner.spec.record import PlanRecord, Relaxation
@@ -42,6 +43,11 @@ def number(value: float | None, digits: int = 3) -> str:
     if magnitude >= digits:
         return f"{value:,.0f}"
     return f"{float(f'{value:.{digits}g}'):,.10g}"
+
+
+def count(value: int, noun: str) -> str:
+    """Return a count, its thousands parted, with its noun."""
+    return counted(value, noun, shown=f"{value:,}")
 
 
 def money(value: float | None) -> str:
@@ -92,6 +98,12 @@ def parallelism(option: Option) -> str:
     return f"{option.replicas} x {' '.join(parts)}{spare}"
 
 
+def batch_limit(option: Option, noun: str) -> str:
+    """Return the limits of a step; the noun is what sequences are called."""
+    tokens = counted(option.token_budget, "token")
+    return f"{counted(option.max_num_seqs, noun)}, {tokens}"
+
+
 def speculation(option: Option) -> str:
     """Return method and draft tokens."""
     if option.speculation == "off":
@@ -118,7 +130,7 @@ def autoscaled(option: Option) -> str:
         return "-"
     low, high = min(scaled.replicas_by_hour), max(scaled.replicas_by_hour)
     span = f"{low}" if low == high else f"{low} to {high}"
-    return f"{money(scaled.usd_per_mtok_output)}, {span} replicas"
+    return f"{money(scaled.usd_per_mtok_output)}, {counted(high, 'replica', shown=span)}"
 
 
 def energy(value: Energy) -> str:
@@ -169,7 +181,7 @@ def asked(record: PlanRecord) -> list[str]:
     traffic = slo["traffic"]
     offline = traffic.get("offline")
     load = (
-        f"{number(offline['requests'], 9)} requests within {number(offline['deadline_hours'])} h"
+        f"{count(offline['requests'], 'request')} within {number(offline['deadline_hours'])} h"
         if offline
         else f"{number(traffic['rate_per_s'])} requests/s{_on_average(traffic)}"
     )
@@ -177,7 +189,7 @@ def asked(record: PlanRecord) -> list[str]:
     if record.inputs.trace is not None:
         trace = record.inputs.trace
         lines.append(
-            f"trace {trace.file}: {number(trace.requests, 9)} requests in"
+            f"trace {trace.file}: {count(trace.requests, 'request')} in"
             f" {number(trace.duration_s)} s, {number(trace.mean_rate_per_s)}/s on average"
         )
     for kind in traffic.get("classes") or (traffic,):
@@ -215,12 +227,12 @@ def found(record: PlanRecord) -> str:
     s = record.search
     exact = "proven exact" if s.proven else "not proven exact"
     if s.missed:
-        exact += f"; the search had missed {s.missed:,} points, which the proof has added"
+        exact += f"; the search had missed {count(s.missed, 'point')}, which the proof has added"
     if s.simulated:
-        exact += f"; {s.simulated:,} deployments around the front hold by simulation"
+        exact += f"; by simulation, {count(s.simulated, 'deployment')} around the front held"
     return (
-        f"{len(record.options)} options on the front, from {s.shapes:,} shapes"
-        f" ({s.candidates:,} candidates, {s.scored:,} scored, {s.trials:,} trials);"
+        f"{count(len(record.options), 'option')} on the front, from {count(s.shapes, 'shape')}"
+        f" ({count(s.candidates, 'candidate')}, {s.scored:,} scored, {count(s.trials, 'trial')});"
         f" {exact}, stopped at {s.stopped}"
     )
 
@@ -229,7 +241,7 @@ def price_age(record: PlanRecord, today: datetime.date) -> str:
     """Return the day that prices are judged by, and when those of the picks were seen."""
     as_of = record.inputs.as_of
     days = (today - datetime.date.fromisoformat(as_of)).days
-    said = f"prices judged as of {as_of}" + (f", {days} days ago" if days > 0 else "")
+    said = f"prices judged as of {as_of}" + (f", {counted(days, 'day')} ago" if days > 0 else "")
     picked = set(record.picks.values())
     seen = sorted({o.money.price.seen for o in record.options if o.id in picked})
     if not seen:

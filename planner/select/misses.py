@@ -9,6 +9,7 @@ import numpy as np
 
 from planner.candidates.demand import sized_rate, slo_mixture, targets
 from planner.cost import instances_needed
+from planner.counting import counted
 from planner.model.arrays import Candidates, Floats, Indices
 from planner.model.queueing import percentile, steady_state
 from planner.pareto import rounded
@@ -217,7 +218,7 @@ def _broken(slo: Slo, case: Case, name: str) -> str:
 def _quota(option: Option, quota: float) -> str:
     price = option.money.price
     where = f"{price.provider} {price.instance_type}, {price.region}"
-    return f"{option.instances} instances, quota {quota:.0f} ({where})"
+    return f"{counted(option.instances, 'instance')}, quota {quota:.0f} ({where})"
 
 
 def _would_do(scene: Scene, slo: Slo, case: Case, broken: list[str]) -> Iterator[str]:
@@ -237,7 +238,7 @@ def _would_do(scene: Scene, slo: Slo, case: Case, broken: list[str]) -> Iterator
             yield f"rate_per_s: {_text(rate)}"
         more = _replicas_more(scene, slo, case)
         if more:
-            yield f"{more} replica{'s' if more > 1 else ''} more"
+            yield f"{counted(more, 'replica')} more"
 
 
 def _key(name: str) -> str:

@@ -11,6 +11,7 @@ from typing import Annotated, Any, TypeVar, Union, get_args, get_origin
 
 from pydantic import BaseModel, ValidationError
 
+from planner.counting import counted
 from planner.errors import Fault, InputError, suggestion
 from planner.files import (
     Document,
@@ -232,12 +233,12 @@ def _not_one_of(value: object, expected: str) -> str:
 
 def _length(value: object, context: Mapping[str, Any]) -> str:
     low, high = context.get("min_length"), context.get("max_length")
-    things = "characters" if isinstance(value, str) else "entries"
+    things = ("character", "") if isinstance(value, str) else ("entry", "entries")
     held = len(value) if isinstance(value, str) else context.get("actual_length")
     if low == 1 and not held:
         return "must not be empty; give a value"
-    bound = f"at least {low}" if low is not None else f"at most {high}"
-    return f"holds {held}; give {bound} {things}"
+    bound, limit = ("at least", low) if low is not None else ("at most", high)
+    return f"holds {held}; give {bound} {counted(limit or 0, *things)}"
 
 
 _WORDED: Mapping[str, Callable[[Any, Mapping[str, Any]], str]] = {

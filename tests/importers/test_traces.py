@@ -58,7 +58,7 @@ def test_each_format_gives_the_same_columns(tmp_path, text, kind, arrival, promp
 
 def test_requests_that_failed_are_left_out_and_counted(tmp_path):
     notes = read_trace(saved(tmp_path, BURSTGPT)).notes
-    assert notes == ("1 requests without prompt or output tokens are left out.",)
+    assert notes == ("Left out: 1 request without prompt or output tokens.",)
 
 
 def test_rows_out_of_order_are_sorted_and_it_is_said(tmp_path):
