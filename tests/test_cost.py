@@ -196,7 +196,9 @@ class TestAllowedOffers:
 
     def test_only_expired_prices_are_refused_with_their_day(self):
         rows = (offer(valid_to=date(2026, 11, 1)), offer(provider="b", flag="partial"))
-        with pytest.raises(InputError, match=r"2 offers with .* but none can .* expired on 2026-11-01"):
+        with pytest.raises(
+            InputError, match=r"2 offers with .* but none can .* expired on 2026-11-01"
+        ):
             allowed_offers(replace(self.catalog, offers=rows), Purchase(), "2026-11-29")
 
     def test_hardware_of_ones_own_has_no_provider_and_no_region(self):

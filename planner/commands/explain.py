@@ -7,6 +7,7 @@ from pathlib import Path
 
 from planner.counting import counted
 from planner.errors import InputError, suggestion
+from planner.spec.accelerator import rests_on
 from planner.spec.archive import ClassArchive, Margin
 from planner.spec.explanation import Explanation, Item, Section
 from planner.spec.money import Energy
@@ -230,7 +231,7 @@ def _evidence(o: Option, archive: ClassArchive, margin: Margin) -> Iterator[Item
             if found is not None:
                 text = f"{_n(found.low)} to {_n(found.high)}"
                 yield Item(f"80 % interval of {name}", text, "", "efficiency.yaml, errors")
-    for figure in archive.hardware.assumed:
+    for figure in filter(lambda key: rests_on(key, o.weights), archive.hardware.assumed):
         yield Item("assumed", figure, "", f"accelerators/{o.accelerator}.yaml")
     for flag in o.flags:
         yield Item("caution", flag)

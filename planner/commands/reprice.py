@@ -21,6 +21,7 @@ from planner.select.selection import (
     FORMULA_ONLY,
     PICKS_CHECKED,
     UNCHECKED,
+    UNVERIFIED,
     Selection,
     assumed,
     checked,
@@ -165,7 +166,11 @@ def _record(
 ) -> PlanRecord:
     inputs = old.inputs.model_copy(update={"as_of": prices.day, "catalog_digest": prices.digest})
     search = old.search.model_copy(update={"hypervolume": chosen.hypervolume})
-    kept = [note for note in old.assumptions if not note.startswith(RENEWED)]
+    kept = [
+        note
+        for note in old.assumptions
+        if not note.startswith(RENEWED) and f": {UNVERIFIED}: " not in note
+    ]
     notes = (
         *kept,
         *assumed(catalog, (*chosen.options, *chosen.untrusted)),

@@ -8,6 +8,7 @@ from planner.counting import counted
 from planner.report import words
 from planner.report.pack import Pack
 from planner.select.firmness import Firmness, PickFirmness
+from planner.spec.accelerator import rests_on
 from planner.spec.verification import Verification
 
 FLIPS = 3
@@ -40,8 +41,9 @@ def statements(pack: Pack) -> Iterator[tuple[str, str, str]]:
                     f"{words.EVIDENCE_WORDS[margin.evidence]}; margins at {confidence:.0%}"
                     f" confidence: {factors}, E2E x {margin.e2e:.3g}",
                 )
+        formats = {o.weights for o in pack.listed() if o.hardware == hardware.id}
         for figure in hardware.assumed:
-            if any(option.hardware == hardware.id for option in pack.listed()):
+            if any(rests_on(figure, weights) for weights in formats):
                 yield "hardware", hardware.name, f"{figure} is assumed, not measured or published"
     seen = {(o.weights, o.kv, o.quality.basis, o.quality.grade) for o in pack.listed()}
     for weights, kv, basis, grade in sorted(seen):

@@ -17,6 +17,7 @@ from planner.select.front import Front
 from planner.select.misses import NEAREST, miss, nearest, relaxation, relaxed
 from planner.select.options import Shop, options
 from planner.select.picks import picks, shown
+from planner.spec.accelerator import rests_on
 from planner.spec.option import Option
 from planner.spec.record import Miss, Relaxation
 from planner.spec.slo import Slo
@@ -26,6 +27,7 @@ FORMULA_ONLY = "Latencies come from a closed formula; no simulation has checked 
 PICKS_CHECKED = (
     "The picks have been checked by simulation; other options rest on the closed formula."
 )
+UNVERIFIED = "assumed, not verified"
 UNCHECKED = "No simulation has checked these picks, or none of their sizes held: "
 
 
@@ -109,10 +111,11 @@ def assumed(catalog: Catalog, chosen: Sequence[Option]) -> Iterator[str]:
     """Yield what options rest on that nobody has measured, in sentences."""
     for chip in dict.fromkeys(option.accelerator for option in chosen):
         accelerator = catalog.accelerators[chip]
-        keys = [key for source in accelerator.sources if source.assumed for key in source.keys]
+        formats = {option.weights for option in chosen if option.accelerator == chip}
+        guessed = [key for source in accelerator.sources if source.assumed for key in source.keys]
+        keys = [key for key in guessed if any(rests_on(key, weights) for weights in formats)]
         if keys:
-            names = ", ".join(dict.fromkeys(keys))
-            yield f"{accelerator.name}: assumed, not verified: {names}."
+            yield f"{accelerator.name}: {UNVERIFIED}: {', '.join(dict.fromkeys(keys))}."
     if any(o.gpus_per_replica > o.gpus // o.instances for o in chosen):
         yield (
             "Replicas across instances rest on an assumed share of the network's rate; no public "

@@ -26,6 +26,17 @@ class Link(Spec):
     domain_gpus: Count
 
 
+RATE = "peak_tflops."
+"""Key of a compute rate, before its format."""
+ALWAYS = "bf16"
+"""Attention, and what a checkpoint does not quantize, compute in it."""
+
+
+def rests_on(figure: str, weights: str) -> bool:
+    """Whether a deployment of a weight format rests on a figure of its accelerator, by its key."""
+    return not figure.startswith(RATE) or figure.removeprefix(RATE) in (ALWAYS, weights)
+
+
 class Accelerator(Spec):
     """One accelerator (a file of ``hardware_catalog/accelerators``).
 
