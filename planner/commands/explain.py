@@ -188,6 +188,14 @@ def _latency(record: PlanRecord, o: Option, margin: Margin) -> Iterator[Item]:
             f"{_n(latency.p95_ms)} x {_n(factor)}: measured / predicted at {confidence:.0%}",
             "efficiency.yaml, errors",
         )
+    if o.run_hours is not None:
+        yield Item("the whole run", _n(o.run_hours, "h"), "", f"{MODEL_NOTES}, batches")
+        yield Item(
+            "the whole run with margin",
+            _n(o.run_hours * margin.e2e, "h"),
+            f"{_n(o.run_hours)} x {_n(margin.e2e)}: measured / predicted at {confidence:.0%}",
+            "efficiency.yaml, errors",
+        )
     yield Item(
         "TPOT bound",
         _n(o.bound_tpot_ms, "ms"),

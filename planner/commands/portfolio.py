@@ -293,6 +293,8 @@ def _workload_key(slo: Slo, architecture: Architecture) -> str:
     """Return the same text for plans that one search answers."""
     data = slo.model_dump(mode="json", by_alias=True)
     data["spare_replicas"] = slo.purchase.spare_replicas
+    # Offline work is sized with its margin.
+    data["confidence"] = slo.targets.confidence if slo.traffic.offline is not None else None
     for key in NOT_SEARCHED:
         del data[key]
     for key in NOT_SEARCHED_OF_TRAFFIC:

@@ -87,6 +87,7 @@ COLUMNS: tuple[Column, ...] = (
     *_latency("e2e"),
     *_interval("ttft_p95_ms"),
     *_interval("tpot_p95_ms"),
+    *_interval("run_hours"),
     *_interval("capacity_tokens_per_s"),
     *_interval("usd_per_mtok_output"),
     *(_plain(name) for name in ("bound_tpot_ms", "utilization", "wait_probability")),

@@ -99,7 +99,11 @@ def _intervals(option: Option) -> str:
     found = option.intervals
     if found is None:
         return "-"
-    named = (("TTFT p95", found.ttft_p95_ms, "ms"), ("TPOT p95", found.tpot_p95_ms, "ms"))
+    named = (
+        ("TTFT p95", found.ttft_p95_ms, "ms"),
+        ("TPOT p95", found.tpot_p95_ms, "ms"),
+        ("run", found.run_hours, "h"),
+    )
     lines = [
         f"{name} {words.number(x.low)}-{words.number(x.high)} {unit}"
         for name, x, unit in named
@@ -116,7 +120,7 @@ ONLINE_LINES: tuple[Line, ...] = (
     ("80 % interval", _intervals),
     ("TPOT bound", lambda o: words.milliseconds(o.bound_tpot_ms)),
 )
-OFFLINE_LINES: tuple[Line, ...] = (("the whole run", _per_job), ("deadline", _targets))
+OFFLINE_LINES: tuple[Line, ...] = (("the whole run", _per_job), ("80 % interval", _intervals))
 LAST_LINES: tuple[Line, ...] = (
     ("output tokens/s", lambda o: words.number(o.output_tokens_per_s)),
     ("utilization", lambda o: words.percent(o.utilization)),
@@ -132,7 +136,8 @@ def _lines(record: PlanRecord) -> tuple[Line, ...]:
     picked = (*PICK_LINES[:AFTER_MONEY], *SCALED_LINES, *PICK_LINES[AFTER_MONEY:])
     return (
         *(picked if scaled else PICK_LINES),
-        *(OFFLINE_LINES if offline else (*ONLINE_LINES, *_simulated(record), _sure(record))),
+        *(OFFLINE_LINES if offline else (*ONLINE_LINES, *_simulated(record))),
+        _sure(record),
         *LAST_LINES,
     )
 

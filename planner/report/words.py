@@ -182,6 +182,7 @@ def asked(record: PlanRecord) -> list[str]:
     offline = traffic.get("offline")
     load = (
         f"{count(offline['requests'], 'request')} within {number(offline['deadline_hours'])} h"
+        f" with {confidence(record)} confidence"
         if offline
         else f"{number(traffic['rate_per_s'])} requests/s{_on_average(traffic)}"
     )

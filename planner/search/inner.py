@@ -64,7 +64,8 @@ def deployments(problem: Problem, table: ShapeTable, shapes: Indices) -> Rows:
     them. Batch limit: the smallest that lets the fewest replicas carry the load with room for
     chance; a larger one would change next to nothing, a smaller one would keep requests waiting.
     So the rows of a shape and token budget differ in replicas only, and lie next to each other,
-    the fewest first. Offline: every batch limit with the fewest replicas that meet the deadline.
+    the fewest first. Offline: every batch limit with the fewest replicas that meet the deadline
+    with the confidence asked.
     """
     shapes = shapes[table.loss_p90[shapes] <= problem.reach.loss]
     budgets = len(problem.inner.token_budgets)
@@ -89,8 +90,10 @@ def _of_job(problem: Problem, table: ShapeTable, top: Rows) -> Rows:
     limit = np.arange(len(at)) - np.repeat(np.cumsum(top.limit + 1) - top.limit - 1, top.limit + 1)
     grid = replace(top.take(at), limit=limit)
     runs = _by_block(lambda part: _run(problem, row_candidates(problem, table, part)), grid)
-    assert problem.demand.job is not None
-    needed = np.ceil(runs / problem.demand.job.deadline - 1e-9)
+    job = problem.demand.job
+    assert job is not None
+    late = runs * job.margins[table.shapes.hardware[grid.shape], table.shapes.stack[grid.shape]]
+    needed = np.ceil(late / job.deadline - 1e-9)
     return replace(grid, replicas=needed).take(np.flatnonzero(np.isfinite(needed)))
 
 

@@ -32,10 +32,18 @@ class Draft:
 
 @dataclass(frozen=True)
 class Job:
-    """Offline work: requests to serve within a deadline [s]."""
+    """Offline work.
+
+    Attributes:
+        requests: Requests to serve.
+        deadline: Time for all of them [s].
+        margins: What the length of a run is multiplied by to hold with the confidence asked,
+            (hardware, stack).
+    """
 
     requests: float
     deadline: float
+    margins: Floats
 
 
 @dataclass(frozen=True)

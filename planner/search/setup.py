@@ -19,6 +19,7 @@ from planner.candidates.demand import (
 from planner.candidates.efficiency import Stack, global_parameters
 from planner.candidates.figures import parameter_counts
 from planner.candidates.hardware import HardwareClass, hardware_class
+from planner.candidates.margins import margin
 from planner.candidates.quality import Loss, QualityCase, quality_loss
 from planner.candidates.support import Layout
 from planner.catalog import Catalog
@@ -84,17 +85,18 @@ def setting(
     engines, stacks = _stacks(slo, catalog, space)
     classes = _classes(catalog, offers)
     methods, drafts, asked = _drafts(slo, catalog, space, architecture)
+    tables = Tables(
+        calibration=catalog.calibration,
+        efficiency=catalog.efficiency,
+        architectures=(architecture,),
+        hardware=tuple(made for made, _ in classes),
+        stacks=stacks,
+        weights=weights,
+        kv=kv,
+        methods=methods,
+    )
     problem = Problem(
-        tables=Tables(
-            calibration=catalog.calibration,
-            efficiency=catalog.efficiency,
-            architectures=(architecture,),
-            hardware=tuple(made for made, _ in classes),
-            stacks=stacks,
-            weights=weights,
-            kv=kv,
-            methods=methods,
-        ),
+        tables=tables,
         parameters=global_parameters(catalog.efficiency),
         losses=_losses(weights, kv, quality_case(slo, catalog, architecture)),
         layouts=tuple(
@@ -109,7 +111,7 @@ def setting(
         asked=asked,
         inner=_inner(space),
         conditions=space.conditions,
-        demand=_demand(slo, longest),
+        demand=_demand(slo, longest, tables),
         spare=slo.purchase.spare_replicas,
     )
     moe = use_of(slo, architecture).moe
@@ -314,11 +316,23 @@ def _inner(space: SearchSpace) -> Inner:
     )
 
 
-def _demand(slo: Slo, longest: float) -> Demand:
-    offline = slo.traffic.offline
-    job = None
-    if offline is not None:
-        job = Job(offline.requests, offline.deadline_hours * SECONDS_PER_HOUR)
+def _job(slo: Slo, tables: Tables) -> Job | None:
+    """Return the offline work of slo.yaml; None = it asks for none."""
+    offline, confidence = slo.traffic.offline, slo.targets.confidence
+    if offline is None:
+        return None
+    margins = [
+        [
+            margin(tables.efficiency, stack.generation.id, h.accelerator, confidence).e2e
+            for stack in tables.stacks
+        ]
+        for h in tables.hardware
+    ]
+    deadline = offline.deadline_hours * SECONDS_PER_HOUR
+    return Job(offline.requests, deadline, np.array(margins))
+
+
+def _demand(slo: Slo, longest: float, tables: Tables) -> Demand:
     mixed = slo_mixture(slo)
     return Demand(
         workload=mixed.whole,
@@ -327,5 +341,5 @@ def _demand(slo: Slo, longest: float) -> Demand:
         longest=longest,
         headroom=slo.headroom,
         routing=slo.routing,
-        job=job,
+        job=_job(slo, tables),
     )

@@ -34,7 +34,8 @@ class Answers:
 
     Attributes:
         place, row: Class archive and row in it.
-        columns: The record's numeric columns by name; NaN = does not apply.
+        columns: The record's numeric columns by name; NaN = does not apply. ``run_upper_hours``
+            is the length of an offline run with its margin [h].
         latency, upper: Predicted latencies [ms] without and with margin, by target key; infinity
             = without bound.
         evidence: How well each row's engine, accelerator and layout are known.
@@ -74,6 +75,8 @@ NUMERIC = (
     "loss_p90",
     "power_w",
 )
+RUN = "e2e"
+"""Metric whose margin the length of an offline run takes: the time of the whole."""
 STANDARD = tuple(f"{m}_p{share}_ms" for m in ("ttft", "tpot", "e2e") for share in (50, 95))
 
 
@@ -91,6 +94,7 @@ def answers(archives: Sequence[ClassArchive]) -> Answers:
         for archive in archives
         for generation in archive.rows.generation
     ]
+    columns["run_upper_hours"] = columns["run_hours"] * _factors(margins, RUN)
     wait = np.nan_to_num(columns["wait_probability"], nan=0.0)
     offline = ~np.isnan(columns["run_hours"])
     beyond = (columns["utilization"] > HIGHEST_UTILIZATION) | (wait > HIGHEST_WAIT_PROBABILITY)
@@ -241,7 +245,7 @@ def _uses(found: Answers, bill: Bill, power: Mapping[str, Floats], slo: Slo) -> 
     uses = {target.key: found.upper[target.key] / target.limit for target in targets(slo)}
     quality, purchase, offline = slo.quality, slo.purchase, slo.traffic.offline
     if offline is not None:
-        uses["deadline_hours"] = found.columns["run_hours"] / offline.deadline_hours
+        uses["deadline_hours"] = found.columns["run_upper_hours"] / offline.deadline_hours
     else:
         # Headroom stands for what only a simulation can tell.
         most = np.where(found.simulated, 1.0, slo.headroom)

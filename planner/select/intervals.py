@@ -12,7 +12,7 @@ from planner.spec.option import Interval, Intervals, Latency
 def intervals(
     catalog: Catalog,
     stack: tuple[str, str],
-    latency: tuple[Latency | None, Latency | None],
+    times: tuple[Latency | None, Latency | None, float | None],
     capacity: float,
     usd_per_mtok: float,
 ) -> Intervals:
@@ -21,7 +21,7 @@ def intervals(
     Args:
         catalog: For the measured errors.
         stack: Engine generation and accelerator id.
-        latency: TTFT and TPOT; None = does not apply.
+        times: TTFT, TPOT, length of an offline run [h]; None = does not apply.
         capacity: Output at full utilization [tokens/s].
         usd_per_mtok: Cost per million output tokens at the mean rate [USD].
     """
@@ -32,15 +32,16 @@ def intervals(
         low, high = (interval(known, generation, chip, metric, share) for share in (LOW, HIGH))
         return low, high
 
-    def times(value: float, low: float, high: float) -> Interval:
+    def around(value: float, low: float, high: float) -> Interval:
         return Interval(low=number(value * low), high=number(value * high))
 
-    ttft, tpot = latency
+    ttft, tpot, hours = times
     low, high = quantiles("throughput")
     return Intervals(
-        ttft_p95_ms=None if ttft is None else times(ttft.p95_ms, *quantiles("ttft")),
-        tpot_p95_ms=None if tpot is None else times(tpot.p95_ms, *quantiles("tpot")),
-        capacity_tokens_per_s=times(capacity, low, high),
+        ttft_p95_ms=None if ttft is None else around(ttft.p95_ms, *quantiles("ttft")),
+        tpot_p95_ms=None if tpot is None else around(tpot.p95_ms, *quantiles("tpot")),
+        run_hours=None if hours is None else around(hours, *quantiles("time")),
+        capacity_tokens_per_s=around(capacity, low, high),
         # A fleet that carries less than predicted must grow, and so must its cost.
-        usd_per_mtok_output=times(usd_per_mtok, 1.0 / high, 1.0 / low),
+        usd_per_mtok_output=around(usd_per_mtok, 1.0 / high, 1.0 / low),
     )

@@ -190,7 +190,7 @@ def _value(every: Priced, row: int, option: Option, name: str) -> float:
         "max_power_kw": float(every.power["rated_kw"][row]),
         QUOTA: float(option.instances),
         "headroom": option.utilization,
-        "deadline_hours": option.run_hours or np.inf,
+        "deadline_hours": float(found.columns["run_upper_hours"][row]),
     }
     return values[name]
 

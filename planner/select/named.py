@@ -90,7 +90,7 @@ def placed(
     slots = _slots(scene, slo, c)
     if not (slots >= 1.0).any():
         return Placed((), _shortage(c))
-    replicas = one * named.replicas if named.replicas else _replicas(scene, slo, c)
+    replicas = one * named.replicas if named.replicas else _replicas(alone, slo, c)
     layout = replace(c.layout, replicas=replicas)
     figures = _figures(scene, slo, replace(c, layout=layout)) | {"replicas": replicas}
     archives = tuple(
@@ -131,9 +131,13 @@ def _shortage(c: Candidates) -> str:
 
 
 def _replicas(scene: Scene, slo: Slo, c: Candidates) -> Floats:
-    """Return the fewest replicas that carry the load within the headroom, (n,)."""
+    """Return the fewest replicas that carry the load within the headroom, (n,).
+
+    Offline: that meet the deadline with the margin of the one generation of the scene's archives.
+    """
     if slo.traffic.offline is not None:
-        hours = _batch(scene, slo, c).run / SECONDS_PER_HOUR
+        margins = np.array([archive.margins[0].e2e for archive in scene.archives])
+        hours = _batch(scene, slo, c).run / SECONDS_PER_HOUR * margins
         need = hours / slo.traffic.offline.deadline_hours
     else:
         each = capacity(c, scene.parameters, slo_mixture(slo).whole)

@@ -185,7 +185,7 @@ def _option(scene: Scene, shop: Shop, slo: Slo, case: QualityCase, r: _Row) -> O
         intervals=intervals(
             scene.catalog,
             (rows.generation[row], hardware.accelerator),
-            (_latency(r, "ttft"), _latency(r, "tpot")),
+            (_latency(r, "ttft"), _latency(r, "tpot"), rows.run_hours[row]),
             r.column("capacity_tokens_per_s"),
             money.usd_per_mtok_output,
         ),
@@ -241,8 +241,9 @@ def _targets(slo: Slo, r: _Row) -> tuple[TargetResult, ...]:
         upper = float(found.upper[target.key][r.row])
         results.append(_target(target.key, target.limit, value, upper))
     if slo.traffic.offline is not None:
-        hours = r.column("run_hours")
-        results.append(_target("deadline_hours", slo.traffic.offline.deadline_hours, hours, hours))
+        limit = slo.traffic.offline.deadline_hours
+        hours, upper = r.column("run_hours"), r.column("run_upper_hours")
+        results.append(_target("deadline_hours", limit, hours, upper))
     return tuple(results)
 
 

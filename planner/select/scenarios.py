@@ -159,9 +159,13 @@ def effects(subjects: Subjects, scenario: Scenario) -> list[Effect]:
     if subjects.slo.traffic.offline is None:
         use = limit_use(subjects, scenario, sized_rate(subjects.slo) * scenario.traffic)
     else:
-        longer = _longer(subjects, scenario)
+        longer, late = _longer(subjects, scenario), subjects.margin("deadline_hours")
+        if scenario.error is not None:
+            # The error that comes true takes the place of the margin, and costs its time.
+            longer = longer * late * subjects.measured("e2e", scenario.error)
+            late = np.ones_like(late)
         hours = np.array([option.run_hours or 0.0 for option in subjects.options]) * longer
-        use = hours / subjects.slo.traffic.offline.deadline_hours
+        use = hours * late / subjects.slo.traffic.offline.deadline_hours
         hour, mtok = hour * hours, mtok * longer
     return [
         Effect(number(m), number(h), number(u) if np.isfinite(u) else None)
@@ -208,15 +212,12 @@ def _percentile(state: OpenLoop, mixed: Mixture, metric: str, which: tuple[int, 
 
 
 def _longer(subjects: Subjects, scenario: Scenario) -> Floats:
-    """Return how many times as long an offline run takes as planned, (n,)."""
+    """Return how many times as long an offline run is predicted to take as planned, (n,)."""
     asked = with_lengths(subjects.slo, scenario.prompt, scenario.output)
     offline = subjects.slo.traffic.offline
     requests = 0.0 if offline is None else float(offline.requests)
     planned = _run(subjects, subjects.slo, requests)
-    ratio = _run(subjects, asked, requests * scenario.traffic) / planned
-    if scenario.error is not None:
-        ratio = ratio * subjects.measured("e2e", scenario.error)
-    return ratio
+    return _run(subjects, asked, requests * scenario.traffic) / planned
 
 
 def _run(subjects: Subjects, slo: Slo, requests: float) -> Floats:

@@ -130,6 +130,7 @@ class Intervals(Spec):
 
     Attributes:
         ttft_p95_ms, tpot_p95_ms: Latencies [ms].
+        run_hours: Length of an offline run [h].
         capacity_tokens_per_s: Output at full utilization [tokens/s].
         usd_per_mtok_output: At the mean rate, were the fleet resized to what it really
             carries [USD].
@@ -137,6 +138,7 @@ class Intervals(Spec):
 
     ttft_p95_ms: Interval | None = None
     tpot_p95_ms: Interval | None = None
+    run_hours: Interval | None = None
     capacity_tokens_per_s: Interval
     usd_per_mtok_output: Interval
 

@@ -24,7 +24,7 @@ class Targets(Spec):
 
     Attributes:
         confidence: One-sided, per target: prediction x that quantile of measured / predicted
-            must stay within the limit; 0.5 = no margin.
+            must stay within the limit; 0.5 = no margin. Of offline work: the length of the run.
     """
 
     ttft_p50_ms: Milliseconds | None = None

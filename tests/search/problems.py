@@ -118,7 +118,10 @@ def vectors(entries) -> set[tuple[float, ...]]:
 def offline(problem: Problem, requests: float, deadline_s: float) -> Problem:
     from planner.search.problem import Job
 
-    job = Job(requests, deadline_s)
+    tables = problem.tables
+    margins = 1.0 + 0.1 * np.arange(len(tables.hardware) * len(tables.stacks))
+    margins = margins.reshape(len(tables.hardware), len(tables.stacks))
+    job = Job(requests, deadline_s, margins)
     demand = replace(problem.demand, job=job, rate=requests / deadline_s)
     return replace(problem, demand=demand, reach=replace(problem.reach, run=deadline_s))
 

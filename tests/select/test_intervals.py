@@ -23,7 +23,7 @@ def latency(p95):
 
 
 def test_the_ends_are_the_prediction_times_the_stored_quantiles():
-    found = intervals(CATALOG, STACK, (latency(200.0), latency(20.0)), 1000.0, 3.0)
+    found = intervals(CATALOG, STACK, (latency(200.0), latency(20.0), None), 1000.0, 3.0)
     for got, metric, value in (
         (found.ttft_p95_ms, "ttft", 200.0),
         (found.tpot_p95_ms, "tpot", 20.0),
@@ -34,9 +34,13 @@ def test_the_ends_are_the_prediction_times_the_stored_quantiles():
 
 
 def test_a_fleet_that_carries_less_costs_more_per_token():
-    found = intervals(CATALOG, STACK, (None, None), 1000.0, 3.0)
+    found = intervals(CATALOG, STACK, (None, None, 8.0), 1000.0, 3.0)
     low, high = quantiles("throughput")
     cost = found.usd_per_mtok_output
     assert (cost.low, cost.high) == pytest.approx((3.0 / high, 3.0 / low), rel=1e-5)
     assert found.ttft_p95_ms is None
     assert found.tpot_p95_ms is None
+    low, high = quantiles("time")
+    assert (found.run_hours.low, found.run_hours.high) == pytest.approx(
+        (8 * low, 8 * high), rel=1e-5
+    )

@@ -1,0 +1,122 @@
+"""Offline work: a deadline holds with the confidence asked, as a latency target does."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from statistics import NormalDist
+
+import pytest
+import yaml
+
+from planner.catalog import load_catalog
+from planner.commands.portfolio import portfolio
+from planner.commands.stored import open_plan
+from planner.files import dump_yaml
+from planner.report import FORMATS
+from planner.select.scenarios import Scenario, Subjects, effects
+from planner.spec.record_file import read_record
+from tests.commands.small_plans import slo, small_plan, space
+
+CATALOG = load_catalog()
+EFFICIENCY = Path("hardware_catalog/efficiency.yaml")
+HOURS = 5.0
+
+
+def quantiles(generation, accelerator):
+    """The measured q10, q50 and q90 of the time of a run, as the file states them."""
+    entries = yaml.safe_load(EFFICIENCY.read_text())["errors"]
+    wanted = (generation, accelerator, "time")
+    (found,) = [e for e in entries if (e["generation"], e["accelerator"], e["metric"]) == wanted]
+    return found["q10"], found["q50"], found["q90"]
+
+
+def offline(confidence, **changes):
+    traffic = {
+        "offline": {"requests": 3_000_000, "deadline_hours": HOURS},
+        "prompt_tokens": 700.0,
+        "output_tokens": 100.0,
+    }
+    return slo(
+        traffic=traffic,
+        slo={"confidence": confidence},
+        objectives=("usd_per_mtok_output", "quality_loss_percent"),
+        **changes,
+    )
+
+
+@pytest.fixture(scope="module")
+def plans():
+    return {share: small_plan(CATALOG, offline(share)) for share in (0.5, 0.8, 0.9)}
+
+
+def test_at_90_percent_the_bound_of_a_run_is_the_90_percent_end_of_its_80_percent_interval(plans):
+    for option in plans[0.9].options:
+        (target,) = option.targets
+        *_, q90 = quantiles(option.generation, option.accelerator)
+        assert target.predicted == option.run_hours
+        assert target.upper == pytest.approx(option.run_hours * max(q90, 1.0), rel=1e-4)
+        assert option.intervals.run_hours.high == pytest.approx(option.run_hours * q90, rel=1e-4)
+
+
+def test_at_80_percent_the_bound_lies_on_the_log_normal_through_the_median_and_that_end(plans):
+    steps = NormalDist().inv_cdf(0.8) / NormalDist().inv_cdf(0.9)
+    for option in plans[0.8].options:
+        _, q50, q90 = quantiles(option.generation, option.accelerator)
+        factor = max(q50 * (q90 / q50) ** steps, 1.0)
+        assert option.targets[0].upper == pytest.approx(option.run_hours * factor, rel=1e-4)
+
+
+def test_at_50_percent_a_run_has_no_margin(plans):
+    assert plans[0.5].options
+    for option in plans[0.5].options:
+        assert option.targets[0].upper == option.targets[0].predicted
+
+
+def test_every_option_is_sized_so_that_its_bound_keeps_the_deadline(plans):
+    for plan in plans.values():
+        assert plan.options
+        for option in (*plan.options, *plan.untrusted):
+            assert option.targets[0].upper <= HOURS
+            assert option.targets[0].holds
+
+
+def test_more_confidence_never_costs_less(plans):
+    cost = [min(o.money.usd_per_hour for o in plans[share].options) for share in sorted(plans)]
+    assert cost == sorted(cost)
+    # Some deployment that half of the cases would need is no longer enough.
+    ids = [{option.id for option in plans[share].options} for share in (0.5, 0.9)]
+    assert ids[0] != ids[1]
+
+
+def test_the_bound_and_the_interval_stand_beside_the_prediction(plans):
+    text = FORMATS["table"](plans[0.9], width=160)
+    option = next(o for o in plans[0.9].options if o.id == plans[0.9].picks["cheapest"])
+    assert "3,000,000 requests within 5 h with 90 % confidence" in text
+    assert "90 % confidence" in text.split("Picks")[1]
+    assert f"deadline_hours {option.targets[0].upper:.3g} of 5 ok" in text
+
+
+def test_an_error_that_comes_true_takes_the_place_of_the_margin(plans):
+    stored = open_plan(plans[0.8], CATALOG)
+    option = plans[0.8].options[0]
+    subjects = Subjects(stored.scene, stored.slo, (option,))
+    _, _, q90 = quantiles(option.generation, option.accelerator)
+    (planned,) = effects(subjects, Scenario("as planned"))
+    (slow,) = effects(subjects, Scenario("slow", error=0.9))
+    assert planned.use == pytest.approx(option.targets[0].upper / HOURS, rel=1e-4)
+    assert planned.usd_per_hour == pytest.approx(option.money.usd_per_job, rel=1e-4)
+    assert slow.use == pytest.approx(option.run_hours * q90 / HOURS, rel=1e-4)
+    assert slow.usd_per_hour == pytest.approx(option.money.usd_per_job * q90, rel=1e-4)
+
+
+def test_two_confidences_in_one_portfolio_get_the_plans_they_get_alone(plans, tmp_path):
+    files = []
+    for share in (0.5, 0.9):
+        asked = offline(share).model_dump(mode="json", by_alias=True, exclude_unset=True)
+        files.append(tmp_path / f"{share:.0%}.yaml")
+        files[-1].write_text(dump_yaml(asked), encoding="utf-8")
+    folder = tmp_path / "out"
+    record = portfolio(files, None, catalog=CATALOG, space=space(), prove=True, folder=folder)
+    for one, share in zip(record.plans, (0.5, 0.9), strict=True):
+        found = read_record(folder / one.file)
+        assert found.options == plans[share].options
