@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from planner.counting import counted
@@ -199,13 +199,29 @@ def asked(record: PlanRecord) -> list[str]:
             f"{who}prompt {lengths(kind['prompt_tokens'])};"
             f" output {lengths(kind['output_tokens'])} tokens"
         )
-    targets = {
-        key: value for key, value in slo.get("slo", {}).items() if key.endswith("_ms") and value
-    }
-    if targets:
-        limits = ", ".join(f"{key} <= {number(value, 6)}" for key, value in targets.items())
-        lines.append(f"targets: {limits}, each with {confidence(record)} confidence")
-    return lines
+    return [*lines, *_targets(record)]
+
+
+def _targets(record: PlanRecord) -> Iterator[str]:
+    """Yield the targets in lines: one a class of requests where any class has its own."""
+    slo = record.inputs.slo
+    common, classes = _limits(slo), slo["traffic"].get("classes") or ()
+    sure = f"each with {confidence(record)} confidence"
+    if any(map(_limits, classes)):
+        yield f"targets, {sure}:"
+        for kind in classes:
+            yield f"  {kind['name']}: {_limits(kind) or common or 'none'}"
+    elif common:
+        yield f"targets: {common}, {sure}"
+
+
+def _limits(block: Mapping[str, Any]) -> str:
+    """Return the limits of slo.yaml, or of one class in it; empty = it sets none."""
+    return ", ".join(
+        f"{key} <= {number(value, 6)}"
+        for key, value in block.get("slo", {}).items()
+        if key.endswith("_ms") and value
+    )
 
 
 def _on_average(traffic: Mapping[str, Any]) -> str:

@@ -6,7 +6,7 @@ import datetime
 
 import pytest
 
-from planner.report import words
+from planner.report import FORMATS, words
 from tests.report.records import record
 
 TODAY = datetime.date(2026, 11, 29)
@@ -50,3 +50,51 @@ def test_the_mean_rate_that_costs_rest_on_stands_beside_the_rate_sized_for(chang
 def test_one_rate_is_named_once():
     line = words.asked(with_traffic(rate_per_s=12.0, mean_rate_per_s=12.0))[0]
     assert line.endswith("12 requests/s")
+
+
+def classed(**targets):
+    """A plan for two classes of requests; targets by class name."""
+    made = record()
+    shares = {"chat": 0.6, "long documents": 0.4}
+    classes = [
+        {"name": name, "share": share, "prompt_tokens": {"p50": 9000, "p95": 32000},
+         "output_tokens": {"p50": 250, "p95": 700},
+         "slo": {key: targets.get(name.split()[0], {}).get(key) for key in KEYS}}
+        for name, share in shares.items()
+    ]  # fmt: skip
+    traffic = {"rate_per_s": 3.0, "classes": classes}
+    slo = {**made.inputs.slo, "traffic": traffic}
+    return made.model_copy(update={"inputs": made.inputs.model_copy(update={"slo": slo})})
+
+
+KEYS = ("ttft_p95_ms", "ttft_p99_ms", "tpot_p95_ms", "e2e_p95_ms")
+
+
+def test_each_class_of_requests_has_its_own_targets_in_the_head_of_the_report():
+    made = classed(long={"ttft_p95_ms": 12000.0, "e2e_p95_ms": 60000.0})
+    assert words.asked(made)[-3:] == [
+        "targets, each with 80 % confidence:",
+        "  chat: ttft_p95_ms <= 800",
+        "  long documents: ttft_p95_ms <= 12,000, e2e_p95_ms <= 60,000",
+    ]
+
+
+def test_classes_without_targets_of_their_own_share_those_of_the_file_in_one_line():
+    last = words.asked(classed())[-1]
+    assert last == "targets: ttft_p95_ms <= 800, each with 80 % confidence"
+
+
+def test_the_head_fits_a_terminal_of_100_columns():
+    limits = {"ttft_p95_ms": 12000.0, "tpot_p95_ms": 80.0, "e2e_p95_ms": 60000.0}
+    made = classed(chat=limits, long=limits)
+    head = FORMATS["table"](made, width=100).split("\n\n")[0].splitlines()
+    assert [line.rstrip() for line in head] == words.asked(made)
+    assert max(map(len, head)) <= 100
+
+
+def test_markup_in_the_name_of_a_class_is_shown_as_text():
+    made = classed(chat={"ttft_p95_ms": 500.0})
+    traffic = made.inputs.slo["traffic"]
+    traffic["classes"][0]["name"] = "[red]chat[/red]"
+    head = FORMATS["table"](made, width=100).split("\n\n")[0]
+    assert "  [red]chat[/red]: ttft_p95_ms <= 500" in head.splitlines()
