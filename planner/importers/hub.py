@@ -6,10 +6,14 @@ stored login, HF_HOME and HF_HUB_CACHE, HF_ENDPOINT, HF_HUB_OFFLINE.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
+from functools import cached_property
 from importlib import import_module
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 from planner.errors import Fault, InputError
@@ -27,11 +31,14 @@ _REASONS: Mapping[str, str] = {
     "HFValidationError": "is no name of a model on the hub; write hub:org/name",
     "EntryNotFoundError": "has no config.json; a GGUF or adapter repository? Name its base",
     "LocalEntryNotFoundError": (
-        "is not in the local cache, and the hub cannot be reached (no network, or HF_HUB_OFFLINE); "
-        "go online, or give a config.json"
+        "is not in the local cache, and the hub does not answer (no network, or HF_HUB_OFFLINE); "
+        "download {url} where it does, and name the path of that file as the model"
     ),
 }
 """What the library raises -> what a person is told; looked up along the class's bases."""
+PATIENCE_S = 4.0
+"""The hub is taken to be out of reach after that; the library itself tries for half a minute."""
+_COMMIT = re.compile(r"[0-9a-f]{40}")
 
 
 @dataclass(frozen=True)
@@ -69,35 +76,79 @@ def fetch(model: str) -> HubModel:
         InputError: The extra is not installed, or the config cannot be had.
     """
     name, _, revision = model.removeprefix(PREFIX).partition("@")
-    download = _download()
+    repository = _Repository(_library(), name)
     try:
-        config = Path(download(repo_id=name, filename=CONFIG, revision=revision or None))
+        held = repository.file(CONFIG, revision).parent
     except Exception as error:  # the library's own classes, and those of its transport
-        raise _fault(model, error) from None
-    held = config.parent
+        raise _fault(model, error, repository.url(revision)) from None
     commit = held.name if held.parent.name == "snapshots" else ""
     for file in BESIDE:
         try:
-            download(repo_id=name, filename=file, revision=commit or revision or None)
+            repository.file(file, commit or revision)
         except Exception as error:
             if not _says(error, "EntryNotFoundError"):
-                raise _fault(model, error) from None
+                raise _fault(model, error, repository.url(revision)) from None
     return HubModel(name, commit, held)
 
 
-def _download() -> Any:
+@dataclass(frozen=True)
+class _Repository:
+    """A model's files on the hub, asked for through the hub's library."""
+
+    library: Any
+    name: str
+
+    def file(self, name: str, revision: str) -> Path:
+        """Return a file in the cache; the hub is asked first unless a commit says what it holds."""
+        if _COMMIT.fullmatch(revision):
+            with suppress(FileNotFoundError):
+                return self._cached(name, revision, local=True)
+        return self._cached(name, revision, local=not self.reachable)
+
+    def _cached(self, name: str, revision: str, *, local: bool) -> Path:
+        download = self.library.hf_hub_download
+        asked = {"repo_id": self.name, "filename": name, "revision": revision or None}
+        return Path(download(**asked, local_files_only=local))
+
+    def url(self, revision: str) -> str:
+        """Return where a browser finds the config."""
+        return (
+            f"{self.library.constants.ENDPOINT}/{self.name}/resolve/{revision or 'main'}/{CONFIG}"
+        )
+
+    @cached_property
+    def reachable(self) -> bool:
+        """Whether the hub answers at all, if only to refuse."""
+        answers: list[bool] = []
+
+        def ask() -> None:
+            try:
+                self.library.get_hf_file_metadata(self.url(""), timeout=PATIENCE_S)
+            except Exception as error:
+                answers.append(_says(error, "HfHubHTTPError"))
+            else:
+                answers.append(True)
+
+        # Looking the hub's name up may take longer than any timeout of the library.
+        thread = Thread(target=ask, daemon=True)
+        thread.start()
+        thread.join(PATIENCE_S)
+        return answers == [True]
+
+
+def _library() -> Any:
     try:
-        hub = import_module("huggingface_hub")
+        library = import_module("huggingface_hub")
     except ImportError:
         message = "hub: needs an extra; pip install 'slo-planner[hub]', or give a config.json"
         raise InputError("model", [message]) from None
     import_module("huggingface_hub.utils").disable_progress_bars()
-    return hub.hf_hub_download
+    return library
 
 
-def _fault(model: str, error: Exception) -> InputError:
+def _fault(model: str, error: Exception, url: str) -> InputError:
     names = [base.__name__ for base in type(error).__mro__]
-    known = next((_REASONS[name] for name in names if name in _REASONS), None)
+    known = next((_REASONS[name].format(url=url) for name in names if name in _REASONS), None)
     first = (str(error).splitlines() or [type(error).__name__])[0]
     message = known or f"cannot be fetched ({first[:120]}); try again, or give a config.json"
     return InputError("model", [Fault("", model, message)])

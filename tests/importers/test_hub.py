@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import sys
+import time
 import types
 from pathlib import Path
 
@@ -62,7 +63,7 @@ def cached(root: Path, commit: str = COMMIT, ref: str = "main", **files: object)
 def cache(tmp_path, monkeypatch):
     """A cache folder, read offline by a stand-in for the library."""
 
-    def download(*, repo_id: str, filename: str, revision: str | None = None) -> str:
+    def download(*, repo_id: str, filename: str, revision: str | None, **_: object) -> str:
         repository = tmp_path / f"models--{repo_id.replace('/', '--')}"
         ref = repository / "refs" / (revision or "main")
         commit = ref.read_text() if ref.is_file() else revision or ""
@@ -75,9 +76,24 @@ def cache(tmp_path, monkeypatch):
     return tmp_path
 
 
-def stand_in(monkeypatch, download) -> None:
+def answers(url: str, *, timeout: float) -> None:
+    """A hub that answers."""
+
+
+def silent(url: str, *, timeout: float) -> None:
+    """A network that swallows what it is sent, name look-ups first."""
+    time.sleep(30)
+
+
+def refused(url: str, *, timeout: float) -> None:
+    raise ConnectionError("Name or service not known")
+
+
+def stand_in(monkeypatch, download, metadata=answers) -> None:
     library = types.ModuleType("huggingface_hub")
     library.hf_hub_download = download
+    library.get_hf_file_metadata = metadata
+    library.constants = types.SimpleNamespace(ENDPOINT="https://huggingface.co")
     utils = types.ModuleType("huggingface_hub.utils")
     utils.disable_progress_bars = lambda: None
     monkeypatch.setitem(sys.modules, "huggingface_hub", library)
@@ -150,8 +166,48 @@ def test_offline_a_model_that_is_not_cached_is_one_clear_line(cache):
     with pytest.raises(InputError) as caught:
         find_model(f"hub:{NAME}")
     (fault,) = caught.value.faults
-    assert str(fault).startswith(f"hub:{NAME}: is not in the local cache, and the hub cannot be")
+    assert str(fault).startswith(f"hub:{NAME}: is not in the local cache, and the hub does not")
     assert "HF_HUB_OFFLINE" in fault.message
+
+
+@pytest.mark.parametrize("metadata", [silent, refused], ids=["silent", "refused"])
+def test_without_a_network_it_is_said_within_five_seconds_what_to_download(metadata, monkeypatch):
+    def download(*, local_files_only: bool, **_: object) -> str:
+        assert local_files_only, "the library would try for half a minute"
+        raise LocalEntryNotFoundError("not in the cache")
+
+    stand_in(monkeypatch, download, metadata)
+    begun = time.monotonic()
+    with pytest.raises(InputError) as caught:
+        find_model(f"hub:{NAME}@v1")
+    assert time.monotonic() - begun < 5
+    assert str(caught.value.faults[0]) == (
+        f"hub:{NAME}@v1: is not in the local cache, and the hub does not answer (no network, or"
+        f" HF_HUB_OFFLINE); download https://huggingface.co/{NAME}/resolve/v1/config.json where it"
+        " does, and name the path of that file as the model"
+    )
+
+
+def test_without_a_network_what_is_cached_is_used(cache, monkeypatch):
+    cached(cache)
+    monkeypatch.setattr(sys.modules["huggingface_hub"], "get_hf_file_metadata", refused)
+    assert find_model(f"hub:{NAME}").name == f"hub:{NAME}@{COMMIT}"
+
+
+def test_a_hub_that_refuses_is_there(monkeypatch):
+    class HfHubHTTPError(Exception):
+        pass
+
+    def metadata(url: str, *, timeout: float) -> None:
+        raise HfHubHTTPError("401")
+
+    def download(*, local_files_only: bool, **_: object) -> str:
+        assert not local_files_only
+        raise GatedRepoError("401")
+
+    stand_in(monkeypatch, download, metadata)
+    with pytest.raises(InputError, match="is gated; accept its terms"):
+        find_model(f"hub:{NAME}")
 
 
 @pytest.mark.parametrize(
