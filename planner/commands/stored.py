@@ -6,15 +6,17 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from planner.candidates.demand import targets
 from planner.candidates.hardware import hardware_class
 from planner.candidates.models import find_model
 from planner.candidates.quality import QualityCase
 from planner.candidates.weights_on_disk import with_weights_on_disk
 from planner.catalog import Catalog, load_catalog
 from planner.cost import Quotes, quote
-from planner.errors import InputError
+from planner.errors import Fault, InputError
 from planner.search.setup import quality_case
 from planner.select.deploy import Scene
+from planner.spec.archive import Rows
 from planner.spec.offer import Offer
 from planner.spec.record import PlanRecord
 from planner.spec.record_file import asked_slo, read_record
@@ -62,6 +64,7 @@ def open_plan(plan: PlanRecord | Path, catalog: Path | Catalog | None = None) ->
     _check_catalog(known, record)
     known = replace(known, calibration=record.inputs.calibration)
     slo = asked_slo(record)
+    _check_targets(record, slo, str(plan) if isinstance(plan, Path) else "plan")
     model = find_model(slo.model, folder if (folder / slo.model).exists() else Path())
     architecture = with_weights_on_disk(model, known.precisions).architecture
     case = quality_case(slo, known, architecture)
@@ -76,6 +79,16 @@ def by_class(catalog: Catalog, offers: Iterable[Offer]) -> dict[str, list[Offer]
         made = hardware_class(chip, offer.gpus, offer.link, offer.internode_gb_per_s)
         found.setdefault(made.id, []).append(offer)
     return found
+
+
+def _check_targets(record: PlanRecord, slo: Slo, source: str) -> None:
+    """Raise InputError unless the archive has figures for every target."""
+    for archive in record.archive[:1]:
+        known = {*Rows.model_fields, *archive.rows.further_ms}
+        missing = [target.key for target in targets(slo) if target.key not in known]
+        if missing:
+            message = f"the plan has no figures for {', '.join(missing)}; plan again"
+            raise InputError(source, [Fault("", "inputs.slo", message)])
 
 
 def _check_catalog(catalog: Catalog, record: PlanRecord) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from planner.spec.base import Count, Name, NonNegative, Positive, Spec, Whole
+from planner.spec.base import Count, Name, NonNegative, Positive, Share, Spec, Whole
 from planner.spec.efficiency import Evidence
 from planner.spec.money import Draw
 from planner.spec.verification import Simulated
@@ -87,29 +87,29 @@ class Rows(Spec):
     dp: tuple[Count, ...]
     speculation: tuple[Name, ...]
     draft_tokens: tuple[Whole, ...]
-    accept_first: tuple[float, ...]
-    accept_decay: tuple[float, ...]
+    accept_first: tuple[Share, ...]
+    accept_decay: tuple[Positive, ...]
     max_num_seqs: tuple[Count, ...]
     token_budget: tuple[Count, ...]
     replicas: tuple[Count, ...]
     instances: tuple[Count, ...]
     gpus: tuple[Count, ...]
-    ttft_p50_ms: tuple[float | None, ...]
-    ttft_p95_ms: tuple[float | None, ...]
-    tpot_p50_ms: tuple[float | None, ...]
-    tpot_p95_ms: tuple[float | None, ...]
-    e2e_p50_ms: tuple[float | None, ...]
-    e2e_p95_ms: tuple[float | None, ...]
-    further_ms: dict[Name, tuple[float | None, ...]]
-    output_tokens_per_s: tuple[float, ...]
-    capacity_tokens_per_s: tuple[float, ...]
-    utilization: tuple[float, ...]
-    wait_probability: tuple[float | None, ...]
-    slots: tuple[float, ...]
-    run_hours: tuple[float | None, ...]
-    loss_objective: tuple[float, ...]
+    ttft_p50_ms: tuple[Positive | None, ...]
+    ttft_p95_ms: tuple[Positive | None, ...]
+    tpot_p50_ms: tuple[Positive | None, ...]
+    tpot_p95_ms: tuple[Positive | None, ...]
+    e2e_p50_ms: tuple[Positive | None, ...]
+    e2e_p95_ms: tuple[Positive | None, ...]
+    further_ms: dict[Name, tuple[Positive | None, ...]]
+    output_tokens_per_s: tuple[Positive, ...]
+    capacity_tokens_per_s: tuple[Positive, ...]
+    utilization: tuple[NonNegative, ...]
+    wait_probability: tuple[Share | None, ...]
+    slots: tuple[NonNegative, ...]
+    run_hours: tuple[Positive | None, ...]
+    loss_objective: tuple[NonNegative, ...]
     loss_p90: tuple[float, ...]
-    power_w: tuple[float | None, ...]
+    power_w: tuple[NonNegative | None, ...]
 
 
 class ClassArchive(Spec):

@@ -210,7 +210,7 @@ class Option(Spec):
     utilization: NonNegative
     wait_probability: Share | None
     slots: NonNegative
-    rate_per_s: Positive
+    rate_per_s: Annotated[float, Field(gt=0, le=1e9)]
     output_tokens_per_s: Positive
     capacity_tokens_per_s: Positive
     run_hours: Positive | None

@@ -12,8 +12,6 @@ ID = "o-1a2b3c4d"
 MODEL = "meta-llama/Llama-3.3-70B-Instruct"
 TARGETS = {"ttft_p95_ms": (800.0, 400.0, 560.0), "tpot_p95_ms": (40.0, 22.0, 28.0)}
 """Key -> limit, predicted, with margin."""
-NAMES = ("engine", "generation", "weights", "kv", "speculation")
-"""Columns of the archive that hold names."""
 
 
 def _slo(model: str, traffic: dict[str, Any], targets: dict[str, Any]) -> dict[str, Any]:
@@ -100,14 +98,17 @@ def record(
         "memory_gib": 140.0,
     }  # fmt: skip
     rows = {
-        name: {} if get_origin(field.annotation) is dict else ["x" if name in NAMES else 1]
+        name: {} if get_origin(field.annotation) is dict else [option.get(name) or 1]
         for name, field in Rows.model_fields.items()
     }
+    rows["draft_tokens"] = [option["draft_tokens"]]
+    margin = {"generation": option["generation"], "ttft": 1.4, "tpot": 1.4, "e2e": 1.4}
+    margins = [margin | {"evidence": option["evidence"]}]
+    price = option["money"]["price"]
+    sold = ("provider", "instance_type", "region", "term", "seen", "seen_basis", "source")
     offer = {
-        "provider": "aws", "instance_type": "p5en.48xlarge", "accelerator": option["accelerator"],
-        "gpus": gpus_per_instance, "region": "us-east-1", "term": "on_demand",
-        "list_price_per_hour": 40.0, "seen": "2026-08", "seen_basis": "file date",
-        "source": "made up",
+        **{name: price[name] for name in sold}, "list_price_per_hour": price["list_price_per_hour"],
+        "accelerator": option["accelerator"], "gpus": gpus_per_instance,
     }  # fmt: skip
     if "link_domain" in Hardware.model_fields:
         hardware["link_domain"] = 8
@@ -119,7 +120,7 @@ def record(
             "seed": 0, "as_of": "2026-11-01",
         },
         "offers": [offer],
-        "archive": [{"hardware": hardware, "margins": [], "rows": rows}],
+        "archive": [{"hardware": hardware, "margins": margins, "rows": rows}],
         "options": [option],
         "picks": {"cheapest": option["id"]},
         "shown": [],

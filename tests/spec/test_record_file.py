@@ -55,6 +55,26 @@ EDITS = {
     ),
     "no prices": (lambda d: d.update(offers=[]), "has no price row"),
     "an empty slo": (lambda d: d["inputs"].update(slo={}), "inputs.slo.model: missing"),
+    "no margin": (
+        lambda d: d["archive"][0].update(margins=[]),
+        "archive[0].margins: none for vllm-v1, which runs here",
+    ),
+    "an option of another engine generation": (
+        lambda d: d["options"][0].update(generation="vllm-v0"),
+        "options[0].generation: vllm-v0, but its row in the archive says vllm-v1",
+    ),
+    "a price of another provider": (
+        lambda d: d["options"][0]["money"]["price"].update(provider="nobody"),
+        "options[0].money.price.provider: nobody, but its price row says ",
+    ),
+    "a simulated row that is none": (
+        lambda d: d["archive"][0].update(simulated=[{"row": 10**6, "upper_ms": {}}]),
+        "archive[0].simulated[0].row: no such row",
+    ),
+    "output below zero": (
+        lambda d: d["archive"][0]["rows"]["output_tokens_per_s"].__setitem__(0, -1.0),
+        "archive[0].rows.output_tokens_per_s[0]: -1 must be above 0",
+    ),
     "no date": (lambda d: d["inputs"].update(as_of="soon"), "inputs.as_of: 'soon' is no date"),
 }
 
