@@ -3,7 +3,10 @@
 Sources: vllm-project/vllm vllm/benchmarks/serve.py and docs.vllm.ai benchmarking/sweeps;
 vllm-project/guidellm docs/guides (v0.7 command line, service_level_objectives);
 kubernetes-sigs/inference-perf docs/config.md and goodput.md; retrieved 2026-11-29. None of these
-tools draws log-normal lengths: they get the same mean and, as far as they can, the same spread.
+tools draws log-normal lengths. vLLM reads the lengths of each request from a file in the form of
+BurstGPT (vllm/benchmarks/datasets.py: columns 3 and 4 of the rows of model GPT-4; prompts share no
+prefix). The others, and vLLM for prompts with a shared prefix, get the same mean and, as far as
+they can, the same spread, and the file says so.
 """
 
 from __future__ import annotations
@@ -20,10 +23,15 @@ from planner.deploy.text import Shell, header, script, shell_join
 from planner.deploy.vllm import command
 from planner.errors import InputError
 from planner.files import dump_yaml
+from planner.spec.lengths import MAX_TOKENS, Lengths
 
 LEAST_REQUESTS = 1000
 """For a p99: ten requests beyond it."""
 LEAST_SECONDS = 300
+LENGTHS = 2000
+"""Rows of a file of lengths; a longer run draws some of them again."""
+GOLDEN = (math.sqrt(5.0) - 1.0) / 2.0
+"""Steps of this size along 0 to 1 fill it evenly, in an order that no other rank follows."""
 GOODPUT = {"ttft": "ttft", "tpot": "tpot", "e2e": "e2el"}
 """Metrics that every tool can hold requests to; our names and vLLM's."""
 PERF_GOODPUT = {"ttft": "ttft", "tpot": "tpot", "itl": "itl", "e2e": "request_latency"}
@@ -45,6 +53,9 @@ class Load:
         prompt, output: Mean lengths without the shared prefix [tokens].
         prefix: Tokens at the start of every prompt that all share.
         prompt_spread, output_spread: Standard deviations [tokens].
+        pairs: Prompt and output of a file's requests, in the plan's own distribution; empty = the
+            lengths are constant, or prompts share a prefix.
+        longest: Prompt and output that one request in 20 of the plan exceeds [tokens].
         burstiness: Squared CV of the gaps.
         limits: Limit of each metric [ms].
     """
@@ -57,6 +68,8 @@ class Load:
     prefix: int
     prompt_spread: float
     output_spread: float
+    pairs: tuple[tuple[int, int], ...]
+    longest: tuple[int, int]
     burstiness: float
     limits: Mapping[str, float]
 
@@ -85,8 +98,42 @@ def load(d: Deployment) -> Load:
         prefix=prefix,
         prompt_spread=prompts.mean * math.sqrt(math.expm1(prompts.sigma**2)),
         output_spread=outputs.mean * math.sqrt(math.expm1(outputs.sigma**2)),
+        pairs=() if prefix else _pairs(prompts, outputs, d.context),
+        longest=(round(prompts.quantile(0.95)), round(outputs.quantile(0.95))),
         burstiness=traffic.burstiness,
         limits=_limits(d),
+    )
+
+
+def _pairs(prompts: Lengths, outputs: Lengths, context: int | None) -> tuple[tuple[int, int], ...]:
+    """Return lengths of requests at even ranks of both distributions, independent of each other."""
+    if not prompts.sigma and not outputs.sigma:
+        return ()
+    most = context or MAX_TOKENS
+    pairs = []
+    for number in range(LENGTHS):
+        output = min(max(round(outputs.quantile((number * GOLDEN + 0.5) % 1.0)), 2), most - 1)
+        prompt = max(round(prompts.quantile((number + 0.5) / LENGTHS)), 1)
+        pairs.append((min(prompt, most - output), output))
+    return tuple(pairs)
+
+
+def _lengths_file(work: Load) -> str:
+    """Return the lengths as vLLM reads them from a file of BurstGPT."""
+    head = "Timestamp,Model,Request tokens,Response tokens,Total tokens,Log Type\n"
+    rows = (f"0,GPT-4,{prompt},{output},{prompt + output},plan" for prompt, output in work.pairs)
+    return head + "\n".join(rows) + "\n"
+
+
+def _symmetric(work: Load) -> str:
+    """Return what lengths that lie evenly around their mean change, as a line; empty = nothing."""
+    if not work.prompt_spread and not work.output_spread:
+        return ""
+    prompt, output = work.longest
+    return (
+        "\nNOTE: the lengths of this run lie evenly around the plan's means. In the plan one prompt"
+        f" in 20 is longer than {prompt:,} tokens, and one output in 20 than {output:,}: with"
+        " fewer long requests, high percentiles of TTFT and E2E come out lower here."
     )
 
 
@@ -129,25 +176,45 @@ def _about(d: Deployment, result: str) -> str:
 def vllm_bench(d: Deployment) -> dict[str, str]:
     """Return a script with ``vllm bench serve``."""
     work, result = load(d), f"{d.name}-vllm-bench.json"
-    bench = _bench(work, Shell('"${URL}"'), Shell('"${MODEL}"'), Shell('"${RATE}"'))
+    data, files = _dataset(d, work)
+    bench = _bench(work, data, (Shell('"${URL}"'), Shell('"${MODEL}"'), Shell('"${RATE}"')))
     words = [*bench, "--save-result", "--result-filename", result]
-    text = script(words, _about(d, result), _setup(d, work))
-    return {f"{d.name}-vllm-bench.sh": text}
+    about = _about(d, result) + _lengths_note(work, files)
+    return {f"{d.name}-vllm-bench.sh": script(words, about, _setup(d, work)), **files}
 
 
-def _bench(work: Load, url: str, model: str, rate: str) -> list[str]:
+def _dataset(d: Deployment, work: Load) -> tuple[list[str], dict[str, str]]:
+    """Return the words that say what vLLM's requests are, and the file that they name, if any."""
+    if work.pairs:
+        name = f"{d.name}-lengths.csv"
+        return ["--dataset-name", "burstgpt", "--dataset-path", name], {name: _lengths_file(work)}
     ratio = min(SQRT3 * work.output_spread / work.output, 0.99)
+    words = [
+        "--dataset-name", "random",
+        "--random-input-len", str(work.prompt),
+        "--random-output-len", str(work.output),
+        "--random-range-ratio", f"{ratio:.2f}",
+        "--random-prefix-len", str(work.prefix),
+    ]  # fmt: skip
+    return words, {}
+
+
+def _lengths_note(work: Load, files: Mapping[str, str]) -> str:
+    """Return where the lengths come from, as a line."""
+    named = "".join(f"\nRun it in the folder of {name}, the plan's own lengths." for name in files)
+    return named or _symmetric(work)
+
+
+def _bench(work: Load, data: list[str], where: tuple[str, str, str]) -> list[str]:
+    """Return the command of a run; `where`: address, model and rate, as words."""
+    url, model, rate = where
     words: list[str] = [
         "vllm", "bench", "serve",
         "--backend", "openai",
         "--base-url", url,
         "--endpoint", "/v1/completions",
         "--model", model,
-        "--dataset-name", "random",
-        "--random-input-len", str(work.prompt),
-        "--random-output-len", str(work.output),
-        "--random-range-ratio", f"{ratio:.2f}",
-        "--random-prefix-len", str(work.prefix),
+        *data,
         "--ignore-eos",
         "--num-prompts", str(work.requests),
         "--percentile-metrics", "ttft,tpot,itl,e2el",
@@ -177,8 +244,10 @@ def vllm_sweep(d: Deployment) -> dict[str, str]:
     ]  # fmt: skip
     one = o.rate_per_s / o.replicas
     bench = [{"request_rate": float(f"{one * share:.4g}")} for share in RATES]
-    bench_words = _bench(work, f"http://localhost:{d.runtime.port}", d.model, f"{one:g}")
-    name = f"{d.name}-sweep"
+    data, files = _dataset(d, work)
+    where = (f"http://localhost:{d.runtime.port}", d.model, f"{one:g}")
+    bench_words = _bench(work, data, where)
+    name, note = f"{d.name}-sweep", _lengths_note(work, files)
     words = [
         "vllm", "bench", "sweep", "serve",
         "--serve-cmd", shell_join(command(d)),
@@ -188,9 +257,10 @@ def vllm_sweep(d: Deployment) -> dict[str, str]:
         "--output-dir", name,
     ]  # fmt: skip
     return {
-        f"{name}.sh": script(words, f"{header(d)}\nOne replica under its share of the rate."),
+        f"{name}.sh": script(words, f"{header(d)}\nOne replica under its share of the rate.{note}"),
         f"{name}-serve.json": json.dumps(serve, indent=1) + "\n",
         f"{name}-bench.json": json.dumps(bench, indent=1) + "\n",
+        **files,
     }
 
 
@@ -226,7 +296,7 @@ def guidellm(d: Deployment) -> dict[str, str]:
         "--constraint", f"kind=max_duration,seconds={work.seconds}",
         "--output", f"kind=json,path={result}",
     ]  # fmt: skip
-    about = _about(d, result)
+    about = _about(d, result) + _symmetric(work)
     if work.burstiness != 1:
         about += f"\nNOTE: the plan's gaps have a squared CV of {work.burstiness:g}; these have 1."
     return {f"{d.name}-guidellm.sh": script(words, about, _setup(d, work))}
@@ -256,7 +326,7 @@ def inference_perf(d: Deployment) -> dict[str, str]:
             **({"goodput": {"constraints": limits}} if limits else {}),
         },
     }
-    about = _about(d, "stage_0_lifecycle_metrics.json")
+    about = _about(d, "stage_0_lifecycle_metrics.json") + _symmetric(work)
     use = f"Use: inference-perf --config_file {d.name}-inference-perf.yaml"
     name = f"{d.name}-inference-perf.yaml"
     return {name: dump_yaml(config, comment=f"{about}\n{use}")}

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from planner.catalog import Catalog, version_numbers
 from planner.errors import Fault, InputError
-from planner.importers.hub import name_on_hub
+from planner.importers.hub import name_on_hub, revision_on_hub
 from planner.spec.architecture import Architecture, MoeFfn
 from planner.spec.engine import Engine
 from planner.spec.option import MemoryUse, Option
@@ -21,6 +21,8 @@ from planner.spec.slo import Slo
 OFF = "off"
 MOST_MEMORY = 0.98
 """No engine starts with all of a GPU's memory."""
+LOCAL = ("/", "./", "../", "~")
+"""How paths of folders begin: no hub is asked for what lies there."""
 BASE_FORMATS = ("bf16", "fp16")
 """Checkpoints that an engine may quantize as it loads them."""
 
@@ -50,6 +52,7 @@ class Deployment:
         vendor: Of the accelerator.
         image: Container image; empty = none is known for this accelerator.
         model: What the engine loads.
+        revision: Its revision on the hub, where the plan recorded one; empty = the newest.
         quantization: Value of the quantization flag; empty = as the checkpoint is.
         speculator: Settings of the speculation method by key; empty = off.
         nodes: Servers that one replica spans.
@@ -70,6 +73,7 @@ class Deployment:
     vendor: str
     image: str
     model: str
+    revision: str
     quantization: str
     speculator: Mapping[str, str | int | float | bool]
     nodes: int
@@ -143,6 +147,7 @@ def deployment(
     vendor = catalog.accelerator(option.accelerator).vendor
     image = runtime.images.get(option.accelerator) or runtime.images.get(vendor) or ""
     model, quantization = _weights(runtime, option, slo.model, architecture, chosen)
+    revision = revision_on_hub(slo.model) if model == name_on_hub(slo.model) else ""
     return Deployment(
         record=record,
         option=option,
@@ -154,6 +159,7 @@ def deployment(
         vendor=vendor,
         image=image.format(version=version),
         model=model,
+        revision=revision,
         quantization=quantization,
         speculator=_settings(runtime.speculation.get(option.speculation), option, chosen),
         nodes=nodes,
@@ -161,7 +167,10 @@ def deployment(
         experts=_has_experts(architecture, option),
         context=_context(slo, architecture),
         memory_fraction=_memory_fraction(runtime, option.memory),
-        notes=tuple(_notes(runtime, option, version, model, chosen)),
+        notes=(
+            *_notes(runtime, option, version, model, chosen),
+            *_newest(model, revision, chosen),
+        ),
     )
 
 
@@ -291,6 +300,14 @@ def _notes(
         yield f"Replace HEAD-{option.speculation} by the draft head or model (or export again)."
     if option.evidence != "validated":
         yield f"Predictions for this engine on this accelerator are {option.evidence}."
+
+
+def _newest(model: str, revision: str, chosen: Chosen) -> Iterator[str]:
+    """Yield that nothing pins the weights, where a hub is asked for them."""
+    if revision or model.startswith(("CHECKPOINT-", *LOCAL)):
+        return
+    pin = "" if chosen.checkpoint else f"; to pin one, plan with `model: hub:{model}@COMMIT`"
+    yield f"No revision of {model} is recorded, so the newest is loaded{pin}."
 
 
 def _raw(runtime: Runtime, option: Option) -> tuple[object, ...]:

@@ -15,8 +15,8 @@ from planner.deploy.vllm import settings
 from planner.errors import InputError
 from planner.files import dump_yaml
 
-OWN_FLAGS = ("host", "port", "pipeline_parallel", "data_parallel", "expert_parallel")
-"""Set by KServe itself, from ``parallelism``."""
+OWN_FLAGS = ("host", "port", "revision", "pipeline_parallel", "data_parallel", "expert_parallel")
+"""Set by KServe itself, from ``parallelism`` and the model's address."""
 
 
 def render(d: Deployment) -> dict[str, str]:
@@ -30,7 +30,7 @@ def render(d: Deployment) -> dict[str, str]:
         raise InputError(d.option.id, [f"{reason}; export to vllm instead"])
     containers = {"containers": [_container(d)]}
     spec: dict[str, Any] = {
-        "model": {"uri": _uri(d.model), "name": d.slo.model},
+        "model": {"uri": _uri(d), "name": d.slo.model},
         "replicas": d.replicas,
         "parallelism": _parallelism(d),
         "router": {"route": {}, "gateway": {}, "scheduler": {}},
@@ -47,9 +47,11 @@ def render(d: Deployment) -> dict[str, str]:
     return {f"{d.name}.yaml": dump_yaml(service, comment=header(d))}
 
 
-def _uri(model: str) -> str:
+def _uri(d: Deployment) -> str:
     """Return where KServe loads a model from: the hub, unless it is a folder."""
-    return f"file://{model}" if model.startswith("/") else f"hf://{model}"
+    if d.model.startswith("/"):
+        return f"file://{d.model}"
+    return f"hf://{d.model}" + (f":{d.revision}" if d.revision else "")
 
 
 def _parallelism(d: Deployment) -> dict[str, Any]:

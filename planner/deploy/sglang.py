@@ -18,6 +18,7 @@ def settings(d: Deployment) -> dict[str, object]:
     o, flags = d.option, d.flags
     return {
         flags["model"]: d.model,
+        flags["revision"]: d.revision or None,
         flags["host"]: "0.0.0.0",
         flags["port"]: d.runtime.port,
         flags["tensor_parallel"]: o.tp * o.dp,

@@ -15,6 +15,7 @@ def settings(d: Deployment) -> dict[str, object]:
     """Return flag -> value of one replica on one server; limits are per dp rank."""
     o, flags = d.option, d.flags
     return {
+        flags["revision"]: d.revision or None,
         flags["host"]: "0.0.0.0",
         flags["port"]: d.runtime.port,
         flags["tensor_parallel"]: o.tp,

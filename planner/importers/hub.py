@@ -66,6 +66,11 @@ def name_on_hub(model: str) -> str:
     return model.removeprefix(PREFIX).partition("@")[0] if model.startswith(PREFIX) else model
 
 
+def revision_on_hub(model: str) -> str:
+    """Return the revision in ``hub:org/name@revision``; empty = none is named."""
+    return model.partition("@")[2] if model.startswith(PREFIX) else ""
+
+
 def fetch(model: str) -> HubModel:
     """Return the config of a model on the hub, from the cache if that is up to date.
 

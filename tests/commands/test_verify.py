@@ -1,6 +1,7 @@
 """The round trip: option -> exported run -> result file -> calibrate -> verify."""
 
 import json
+import shlex
 
 import numpy as np
 import pytest
@@ -23,9 +24,10 @@ TARGETS = {
 
 def load_of(plan):
     """Rate and mean lengths that the exported run asks for."""
-    (text,) = export(plan, "cheapest", "vllm-bench").files.values()
-    words = text.replace("\\\n", " ").split()
-    lengths = (int(words[words.index(f"--random-{name}-len") + 1]) for name in ("input", "output"))
+    (text,) = export(plan, "cheapest", "guidellm").files.values()
+    words = shlex.split(text.replace("\\\n", " "), comments=True)
+    data = json.loads(words[words.index("--data") + 1])
+    lengths = (data[f"{name}_tokens"] for name in ("prompt", "output"))
     (rate,) = [line for line in text.splitlines() if line.startswith("RATE=")]
     return float(rate.split(":-")[1].rstrip('}"')), *lengths
 

@@ -14,7 +14,7 @@ SERVE = {
         "--data-parallel-address", "--enable-expert-parallel", "--quantization",
         "--kv-cache-dtype", "--max-model-len", "--max-num-seqs", "--max-num-batched-tokens",
         "--gpu-memory-utilization", "--speculative-config", "--nnodes", "--node-rank",
-        "--master-addr", "--headless",
+        "--master-addr", "--headless", "--revision",
     },
     "sglang": {
         "--model-path", "--host", "--port", "--tp-size", "--pp-size", "--dp-size",
@@ -22,12 +22,12 @@ SERVE = {
         "--context-length", "--max-running-requests", "--chunked-prefill-size",
         "--mem-fraction-static", "--speculative-algorithm", "--speculative-draft-model-path",
         "--speculative-num-steps", "--speculative-eagle-topk", "--speculative-num-draft-tokens",
-        "--nnodes", "--node-rank", "--dist-init-addr",
+        "--nnodes", "--node-rank", "--dist-init-addr", "--revision",
     },
     "tensorrt-llm": {
         "--host", "--port", "--tp_size", "--pp_size", "--ep_size", "--max_batch_size",
         "--max_num_tokens", "--max_seq_len", "--kv_cache_free_gpu_memory_fraction",
-        "--extra_llm_api_options",
+        "--extra_llm_api_options", "--revision",
     },
 }  # fmt: skip
 CACHE_TYPES = {
@@ -42,7 +42,8 @@ TRTLLM_KEYS = {
     "enable_attention_dp", "kv_cache_config", "speculative_config", "enable_chunked_prefill",
 }  # fmt: skip
 VLLM_BENCH = {
-    "--backend", "--base-url", "--endpoint", "--model", "--dataset-name", "--random-input-len",
+    "--backend", "--base-url", "--endpoint", "--model", "--dataset-name", "--dataset-path",
+    "--random-input-len",
     "--random-output-len", "--random-range-ratio", "--random-prefix-len", "--ignore-eos",
     "--num-prompts", "--percentile-metrics", "--metric-percentiles", "--request-rate",
     "--burstiness", "--goodput", "--save-result", "--result-filename",

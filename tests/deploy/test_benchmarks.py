@@ -1,9 +1,12 @@
 """Verification runs: the planned rate and lengths, the targets as limits."""
 
+import csv
+import io
 import json
 import shlex
 
 import jsonschema
+import numpy as np
 import pytest
 import yaml
 
@@ -20,9 +23,24 @@ OFFLINE = {
 }
 
 
+PREFIXED = {"traffic": {"prefix_hit_rate": 0.25}}
+CONSTANT = {"traffic": {"prompt_tokens": 1000.0, "output_tokens": 200.0}}
+
+
 def text_of(made):
-    (text,) = made.files.values()
-    return text
+    """The script or configuration, which comes first; a file of lengths may follow."""
+    return next(iter(made.files.values()))
+
+
+def lengths_of(made):
+    """Prompt and output of each request, as vLLM picks them: columns 3 and 4 of model GPT-4."""
+    (text,) = [text for name, text in made.files.items() if name.endswith("-lengths.csv")]
+    rows = list(csv.DictReader(io.StringIO(text)))
+    assert list(rows[0]) == [
+        "Timestamp", "Model", "Request tokens", "Response tokens", "Total tokens", "Log Type",
+    ]  # fmt: skip
+    assert {row["Model"] for row in rows} == {"GPT-4"}
+    return np.array([(int(r["Request tokens"]), int(r["Response tokens"])) for r in rows])
 
 
 def test_vllm_bench_runs_at_the_planned_rate_and_lengths(exported, words):
@@ -30,13 +48,48 @@ def test_vllm_bench_runs_at_the_planned_rate_and_lengths(exported, words):
     assert {word for word in called if word.startswith("--")} <= VLLM_BENCH
     assert called[:3] == ["vllm", "bench", "serve"]
     assert float(value(called, "--request-rate")) == 12.0
-    assert int(value(called, "--random-input-len")) == pytest.approx(MEAN_PROMPT, abs=1)
-    assert int(value(called, "--random-output-len")) == pytest.approx(MEAN_OUTPUT, abs=1)
     # Five minutes at 12 per second.
     assert value(called, "--num-prompts") == "3600"
     good = called[called.index("--goodput") + 1 :][:2]
     assert good == ["ttft:800", "tpot:40"]
     assert value(called, "--metric-percentiles") == "50,90,95,99"
+
+
+def test_vllm_bench_draws_the_plans_own_lengths(exported, words):
+    made = exported("vllm-bench")
+    called = words(text_of(made))
+    assert value(called, "--dataset-name") == "burstgpt"
+    assert value(called, "--dataset-path") in made.files
+    drawn = lengths_of(made)
+    for column, p50, p95, mean in ((0, 900, 3200, MEAN_PROMPT), (1, 250, 700, MEAN_OUTPUT)):
+        assert np.median(drawn[:, column]) == pytest.approx(p50, rel=0.01)
+        assert np.quantile(drawn[:, column], 0.95) == pytest.approx(p95, rel=0.02)
+        assert drawn[:, column].mean() == pytest.approx(mean, rel=0.01)
+    # Long prompts do not come with long answers, nor with short ones.
+    assert abs(np.corrcoef(np.argsort(np.argsort(drawn, axis=0), axis=0).T)[0, 1]) < 0.03
+    assert "NOTE: the lengths" not in text_of(made)
+
+
+def test_no_request_of_the_file_is_longer_than_the_server_accepts(exported):
+    drawn = lengths_of(exported("vllm-bench", traffic={"max_context_tokens": 4000}))
+    assert drawn.sum(axis=1).max() <= 4000
+    assert drawn.min() >= 1
+
+
+@pytest.mark.parametrize("target", ["guidellm", "inference-perf", "vllm-bench", "vllm-sweep"])
+def test_a_run_with_symmetric_lengths_says_so_and_what_it_means(target, exported):
+    text = text_of(exported(target, **PREFIXED))
+    note = text[text.index("NOTE: the lengths of this run lie evenly") :].split("\n# ")[0]
+    # p95 as the plan states it.
+    for words in ("longer than 3,200 tokens", "output in 20 than 700", "come out lower here"):
+        assert words in note.replace("\n", " ")
+
+
+@pytest.mark.parametrize("target", ["guidellm", "inference-perf", "vllm-bench", "vllm-sweep"])
+def test_constant_lengths_need_no_such_note(target, exported):
+    made = exported(target, **CONSTANT)
+    assert "NOTE: the lengths" not in text_of(made)
+    assert not [name for name in made.files if name.endswith("-lengths.csv")]
 
 
 def test_rate_and_address_can_be_changed_for_one_replica(exported, words):
@@ -48,7 +101,7 @@ def test_rate_and_address_can_be_changed_for_one_replica(exported, words):
 
 
 def test_cached_prefixes_are_shared_by_all_prompts(exported, words):
-    called = words(text_of(exported("vllm-bench", traffic={"prefix_hit_rate": 0.25})))
+    called = words(text_of(exported("vllm-bench", **PREFIXED)))
     prefix, rest = (int(value(called, f"--random-{part}-len")) for part in ("prefix", "input"))
     assert prefix + rest == pytest.approx(MEAN_PROMPT, abs=1)
     assert prefix == pytest.approx(0.25 * MEAN_PROMPT, abs=1)
@@ -63,7 +116,8 @@ def test_burstier_arrivals_have_a_smaller_shape(exported, words):
 @pytest.mark.parametrize("cv", [0.0, 0.2, 3.0])
 def test_uniform_lengths_have_the_plans_spread_as_far_as_they_can(cv, exported, words):
     lengths = {"mean": 1000.0, "cv": cv}
-    traffic = {"prompt_tokens": lengths, "output_tokens": lengths}
+    # Prompts that share a prefix cannot come from a file.
+    traffic = {"prompt_tokens": lengths, "output_tokens": lengths, "prefix_hit_rate": 0.5}
     called = words(text_of(exported("vllm-bench", traffic=traffic)))
     # Uniform in (1 +- r) x mean has a standard deviation of r / sqrt(3) x mean.
     assert float(value(called, "--random-range-ratio")) == pytest.approx(
@@ -124,7 +178,7 @@ def test_inference_perf_takes_limits_in_seconds(exported):
 
 def test_the_sweep_surrounds_the_option_and_the_rate_of_one_replica(exported, words):
     made = exported("vllm-sweep")
-    script_text, serve_text, bench_text = made.files.values()
+    script_text, serve_text, bench_text, _ = made.files.values()
     called = words(script_text)
     assert {word for word in called if word.startswith("--")} <= VLLM_SWEEP
     serve, bench = json.loads(serve_text), json.loads(bench_text)
@@ -133,7 +187,9 @@ def test_the_sweep_surrounds_the_option_and_the_rate_of_one_replica(exported, wo
     assert [point["request_rate"] for point in bench] == pytest.approx([4.8, 6.0, 7.2])
     inner = shlex.split(value(called, "--serve-cmd"))
     assert {word for word in inner if word.startswith("--")} <= SERVE["vllm"]
-    assert value(shlex.split(value(called, "--bench-cmd")), "--request-rate") == "6"
+    bench_words = shlex.split(value(called, "--bench-cmd"))
+    assert value(bench_words, "--request-rate") == "6"
+    assert value(bench_words, "--dataset-path") in made.files
     assert {value(called, "--serve-params"), value(called, "--bench-params")} <= set(made.files)
 
 

@@ -7,8 +7,9 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from planner.candidates.models import architecture_of
 from planner.catalog import load_catalog, version_numbers
-from planner.deploy import Chosen, deployment
+from planner.deploy import Chosen, deployment, render
 from planner.deploy.text import label_value, script
 from planner.errors import InputError
 from tests.deploy.known_flags import CACHE_TYPES, SERVE, TRTLLM_KEYS
@@ -258,7 +259,7 @@ def test_formats_that_need_a_checkpoint_name_it_or_a_placeholder(exported, words
     assert any("Replace CHECKPOINT-int4" in note for note in made.notes)
     named = exported("vllm", weights="int4", checkpoint="org/llama-awq")
     assert words(next(iter(named.files.values())))[2] == "org/llama-awq"
-    assert named.notes == ()
+    assert named.notes == ("No revision of org/llama-awq is recorded, so the newest is loaded.",)
 
 
 def test_a_released_fp8_checkpoint_is_not_quantized_again(exported, words):
@@ -333,3 +334,47 @@ def test_any_words_reach_the_program_unchanged(arguments):
 
 def test_versions_compare_as_numbers():
     assert version_numbers("0.20.0") > version_numbers("0.5.10.post1")
+
+
+COMMIT = "0e9e39f249a16976918f6564b8830bc894c89659"
+
+
+@pytest.fixture
+def pinned(catalog):
+    """A deployment of a model of the hub, at a commit or at none."""
+
+    def make(engine, revision, checkpoint=""):
+        plan = record(model=f"hub:{MODEL}{revision}", weights="bf16", **of(engine, kv="bf16"))
+        chosen = Chosen(checkpoint=checkpoint)
+        return deployment(plan, plan.options[0], catalog, architecture_of(MODEL), "d" * 64, chosen)
+
+    return make
+
+
+@each_engine
+def test_the_revision_that_was_planned_with_is_the_one_that_is_served(engine, pinned, words):
+    made = pinned(engine, f"@{COMMIT}")
+    text = next(text for name, text in render(made, engine).items() if name.endswith(".sh"))
+    called = words(text)
+    assert value(called, "--revision") == COMMIT
+    assert MODEL in called
+    assert "No revision" not in text
+
+
+@each_engine
+def test_where_no_revision_is_recorded_the_file_says_so(engine, pinned, words):
+    for made in (pinned(engine, ""), pinned(engine, f"@{COMMIT}", checkpoint="org/other")):
+        text = next(text for name, text in render(made, engine).items() if name.endswith(".sh"))
+        assert "--revision" not in words(text)
+        assert f"NOTE: No revision of {made.model} is recorded, so the newest is loaded" in text
+
+
+def test_a_folder_has_no_revision_to_speak_of(pinned):
+    assert "No revision" not in "".join(pinned("vllm", "", checkpoint="/models/llama").notes)
+
+
+def test_kserve_names_the_revision_in_the_models_address(pinned):
+    (text,) = render(pinned("vllm", f"@{COMMIT}"), "kserve").values()
+    service = yaml.safe_load(text)
+    assert service["spec"]["model"]["uri"] == f"hf://{MODEL}:{COMMIT}"
+    assert "--revision" not in text
