@@ -99,7 +99,12 @@ def _check_catalog(catalog: Catalog, record: PlanRecord) -> None:
         *(offer.accelerator for offer in record.offers),
     }
     run = {margin.generation for archive in record.archive for margin in archive.margins}
-    missing = sorted(named - set(catalog.accelerators)) + sorted(run - generations)
+    links = {archive.hardware.link for archive in record.archive}
+    missing = [
+        *sorted(named - set(catalog.accelerators)),
+        *sorted(run - generations),
+        *sorted(f"link '{name}'" for name in links - set(catalog.efficiency.links)),
+    ]
     if missing:
         names = ", ".join(missing)
         message = f"lacks {names}, which the plan names; give the catalog that it was made with"
