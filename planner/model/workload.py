@@ -153,11 +153,6 @@ def workload_from_samples(
     return _assemble(moments, nodes, burstiness, prefix_hit)
 
 
-def constant(prompt: float, output: float) -> Workload:
-    """Return the statistics of requests that all have these lengths, with Poisson arrivals."""
-    return workload(lambda _: prompt, lambda _: output)
-
-
 @dataclass(frozen=True)
 class _Moments:
     p1: float

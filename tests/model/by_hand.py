@@ -19,6 +19,7 @@ from planner.model.arrays import (
 )
 from planner.model.batching import Load
 from planner.model.bounds import PERFECT
+from planner.model.workload import Workload, workload
 
 KINDS = {
     "model": ModelFigures,
@@ -90,3 +91,8 @@ def load(rows: int = 1, **given: float) -> Load:
 def value(array: Any) -> float:
     assert array.shape == (1,)
     return float(array[0])
+
+
+def constant(prompt: float, output: float) -> Workload:
+    """Return the statistics of requests that all have these lengths, with Poisson arrivals."""
+    return workload(lambda _: prompt, lambda _: output)

@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from planner.model.mixture import mixture, prompt_nodes_from
-from planner.model.workload import constant, workload, workload_from_samples
+from planner.model.workload import workload, workload_from_samples
+from tests.model.by_hand import constant
 
 CHAT = constant(200.0, 100.0)
 SUMMARY = constant(4000.0, 20.0)

@@ -21,7 +21,8 @@ from planner.model.queueing import (
 )
 from planner.model.queueing.bursts import burst_size, split_burstiness
 from planner.model.queueing.normal import log_normal_survival, normal_cdf
-from planner.model.workload import constant, workload
+from planner.model.workload import workload
+from tests.model.by_hand import constant
 from tests.model.queueing_candidates import PARAMETERS, server, with_layout
 from tests.random_candidates import Kinds, parameters, random_candidates
 

@@ -7,7 +7,7 @@ import pytest
 
 from planner.model.queueing import percentile, steady_state
 from planner.model.windows import Window, window_percentile, window_states
-from planner.model.workload import constant
+from tests.model.by_hand import constant
 from tests.simulate.conftest import PARAMETERS, chat_candidate
 
 CHAT = constant(500.0, 200.0)

@@ -5,7 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from planner.model.workload import constant, workload, workload_from_samples
+from planner.model.workload import workload, workload_from_samples
+from tests.model.by_hand import constant
 
 
 def log_normal(median, sigma):

@@ -7,8 +7,8 @@ import pytest
 
 from planner.model.forward import decode_step, prefill
 from planner.model.terms import terms
-from planner.model.workload import constant
 from planner.simulate import Arrivals, deployment, simulate
+from tests.model.by_hand import constant
 
 MOE = {
     "experts": 128,
