@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from planner.cli.options import AsOf, CatalogFolder, PriceFiles, Quiet
+from planner.cli.options import AsOf, CalibrationFile, CatalogFolder, PriceFiles, Quiet
 from planner.cli.output import progress, put, save
 from planner.errors import InputError, suggestion
 
@@ -51,6 +51,7 @@ def portfolio_command(
     seed: Annotated[int, typer.Option(min=0, help="Seed of every search.")] = 0,
     format_name: FormatName = "table",
     prices: PriceFiles = None,
+    calibration: CalibrationFile = None,
     catalog: CatalogFolder = None,
     as_of: AsOf = None,
     quiet: Quiet = False,
@@ -78,6 +79,7 @@ def portfolio_command(
             folder=folder,
             catalog=catalog,
             prices=tuple(prices or ()),
+            calibration=calibration,
             space=space,
             seed=seed,
             prove=True if prove else None,

@@ -35,6 +35,7 @@ from planner.search.problem import Reach
 from planner.search.search import Settings
 from planner.search.setup import reach_of
 from planner.spec.architecture import Architecture
+from planner.spec.calibration import read_calibration
 from planner.spec.load import load_yaml
 from planner.spec.portfolio import Limits, Outline, PortfolioRecord
 from planner.spec.record import Inputs
@@ -90,6 +91,7 @@ def portfolio(  # noqa: PLR0913  (the options of the command line)
     folder: Path | None = None,
     catalog: Path | Catalog | None = None,
     prices: Sequence[Path] = (),
+    calibration: Path | None = None,
     space: str | Path | SearchSpace = "default",
     seed: int = 0,
     prove: bool | None = None,
@@ -108,6 +110,7 @@ def portfolio(  # noqa: PLR0913  (the options of the command line)
         folder: Where finished plans are kept, and found again; None = nowhere.
         catalog: Catalog folder, or a loaded one; None = the shipped one.
         prices: Price files laid over the catalog's offers.
+        calibration: Factors of ``plan calibrate``, on the predictions of every plan.
         space: Name of a shipped search space, or a file.
         seed: Of every search.
         prove: As for ``plan``.
@@ -126,6 +129,8 @@ def portfolio(  # noqa: PLR0913  (the options of the command line)
         InputError: A file, a name or a value that cannot be used.
     """
     known = catalog if isinstance(catalog, Catalog) else load_catalog(catalog, prices=prices)
+    if calibration is not None:
+        known = replace(known, calibration=read_calibration(calibration))
     shared = shared_limits(limits or Limits(), known)
     common = Common(
         catalog=known,
@@ -163,6 +168,7 @@ def _header(common: Common, day: str) -> dict[str, Any]:
         "planner_version": __version__,
         "catalog_digest": common.catalog.digest,
         "space": common.space.id,
+        "calibration": common.catalog.calibration,
         "seed": common.settings.seed,
         "as_of": day,
     }
@@ -238,6 +244,7 @@ def _one(file: Path, name: str, common: Common, day: str) -> tuple[Asked, _Model
         slo=asked.model_dump(mode="json", by_alias=True),
         catalog_digest=common.catalog.digest,
         space=common.space.model_dump(mode="json"),
+        calibration=common.catalog.calibration,
         seed=common.settings.seed,
         as_of=day,
         trace=recorded.summary if recorded else None,

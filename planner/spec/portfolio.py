@@ -7,6 +7,7 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, model_validator
 
 from planner.spec.base import Name, NonNegative, Positive, Share, Spec, Text, Whole
+from planner.spec.calibration import Calibration
 from planner.spec.load import KeyFaultsError
 from planner.spec.option import Option
 
@@ -175,7 +176,7 @@ class PortfolioRecord(Spec):
 
     Attributes:
         schema_version, planner_version: Of this layout, and of the program.
-        catalog_digest, space, seed, as_of: What all plans were asked with.
+        catalog_digest, space, calibration, seed, as_of: What all plans were asked with.
         limits: Shared limits.
         plans: In the order of the files.
         served: Plans that are served.
@@ -192,6 +193,7 @@ class PortfolioRecord(Spec):
     planner_version: Name
     catalog_digest: Name
     space: Name
+    calibration: Calibration | None = None
     seed: int
     as_of: Name
     limits: Limits

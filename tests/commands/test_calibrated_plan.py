@@ -6,11 +6,14 @@ import numpy as np
 import pytest
 
 from planner.commands.plan import plan
+from planner.commands.portfolio import portfolio
 from planner.commands.score import score
 from planner.commands.simulate import simulate
 from planner.model.bounds import perfect_terms
 from planner.model.forward import decode_step
 from planner.model.terms import terms
+from planner.spec.calibration import read_calibration
+from planner.spec.record_file import read_record
 from tests.random_candidates import parameters, random_candidates
 
 POINT = (
@@ -83,3 +86,28 @@ def test_no_factor_beats_the_data_sheet():
     least = perfect_terms(c)
     reads = least.attention_read + least.dense_read + least.head_read
     assert (got * least.accepted >= reads * (1 - 1e-9)).all()
+
+
+def test_every_plan_of_a_portfolio_has_the_calibration_of_the_plan_made_alone(tmp_path):
+    slo, loose = tmp_path / "slo.yaml", tmp_path / "loose.yaml"
+    slo.write_text(SLO)
+    loose.write_text(SLO.replace("tpot_p95_ms: 60", "tpot_p95_ms: 90"))
+    factors = calibration(tmp_path, 1.3)
+    folder = tmp_path / "plans"
+    made = portfolio([slo, loose], calibration=factors, space="quick", folder=folder)
+    assert made.calibration == read_calibration(factors)
+    for one, file in zip(made.plans, (slo, loose), strict=True):
+        record = read_record(folder / one.file)
+        alone = plan(file, calibration=factors, space="quick", verify=False)
+        assert record.inputs.calibration == read_calibration(factors)
+        assert record.options == alone.options
+
+
+def test_a_portfolio_kept_without_a_calibration_is_not_taken_for_one_with_it(tmp_path):
+    slo, folder = tmp_path / "slo.yaml", tmp_path / "plans"
+    slo.write_text(SLO)
+    plain = portfolio([slo], space="quick", folder=folder)
+    own = portfolio([slo], calibration=calibration(tmp_path, 1.3), space="quick", folder=folder)
+    assert plain.plans[0].file != own.plans[0].file
+    ways = [made.plans[0].chosen.parts[0].option.tpot.p95_ms for made in (plain, own)]
+    assert ways[0] != ways[1]
