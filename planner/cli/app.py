@@ -227,7 +227,7 @@ def init_command(
 
 @app.command("score", epilog=epilog("score"))
 def score_command(
-    file: Annotated[Path, typer.Argument(help="CSV of points, or a deployment YAML.")],
+    file: Annotated[Path, typer.Argument(help="CSV of points, or deployments as YAML or JSON.")],
     out: TableOut = Path("-"),
     prices: PriceFiles = None,
     calibration: CalibrationFile = None,

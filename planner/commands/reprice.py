@@ -166,14 +166,15 @@ def _record(
 ) -> PlanRecord:
     inputs = old.inputs.model_copy(update={"as_of": prices.day, "catalog_digest": prices.digest})
     search = old.search.model_copy(update={"hypervolume": chosen.hypervolume})
+    guessed = tuple(assumed(catalog, (*chosen.options, *chosen.untrusted)))
     kept = [
         note
         for note in old.assumptions
-        if not note.startswith(RENEWED) and f": {UNVERIFIED}: " not in note
+        if not note.startswith(RENEWED) and (f": {UNVERIFIED}: " not in note or note in guessed)
     ]
     notes = (
         *kept,
-        *assumed(catalog, (*chosen.options, *chosen.untrusted)),
+        *guessed,
         *(() if old.search.proven else (UNPROVEN,)),
         *checked(slo, old.verification, chosen.picks),
     )

@@ -18,7 +18,8 @@ class Hardware(Spec):
         gpus_per_instance: GPUs that one instance holds.
         link: Link between them.
         link_domain: GPUs that reach each other over it.
-        link_gb_per_s, internode_gb_per_s: One-way rates per GPU [1e9 B/s]; 0 = unknown.
+        link_gb_per_s, internode_gb_per_s: One-way rates per GPU [1e9 B/s]; a network of 0 is
+            unknown.
         memory_gib: Memory of one GPU as the driver reports it [GiB].
         assumed: Catalog figures of the accelerator that are guesses.
         draw: Power of a GPU; None = unknown.
@@ -30,7 +31,7 @@ class Hardware(Spec):
     gpus_per_instance: Count
     link: Name
     link_domain: Count
-    link_gb_per_s: NonNegative
+    link_gb_per_s: Positive
     internode_gb_per_s: NonNegative
     memory_gib: Positive
     assumed: tuple[Name, ...] = ()
@@ -109,7 +110,7 @@ class Rows(Spec):
     run_hours: tuple[Positive | None, ...]
     loss_objective: tuple[NonNegative, ...]
     loss_p90: tuple[float, ...]
-    power_w: tuple[NonNegative | None, ...]
+    power_w: tuple[Positive | None, ...]
 
 
 class ClassArchive(Spec):

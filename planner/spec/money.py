@@ -9,6 +9,8 @@ from pydantic import Field
 from planner.spec.base import Count, Name, NonNegative, Positive, Share, Spec
 from planner.spec.offer import Flag, Term
 
+Watts = Annotated[float, Field(gt=0, le=1e6)]
+
 
 class Draw(Spec):
     """Power of one GPU with its share of the server, for one model [W].
@@ -18,9 +20,9 @@ class Draw(Spec):
         rated_w: What breakers and racks are sized by.
     """
 
-    light_w: Positive
-    busy_w: Positive
-    rated_w: Positive
+    light_w: Watts
+    busy_w: Watts
+    rated_w: Watts
 
 
 class Price(Spec):

@@ -176,6 +176,7 @@ def record(**changes: Any) -> PlanRecord:
     second = offer(instance_type="a.2x", gpus=2, list_price_per_hour=9.0)
     dearer = option(
         id="o-00000002",
+        archive_row=1,
         instances=1,
         gpus=2,
         tp=2,
@@ -212,7 +213,7 @@ def record(**changes: Any) -> PlanRecord:
             as_of="2026-09-06",
         ),
         "offers": (offer(), second),
-        "archive": (ClassArchive(hardware=hardware, margins=(margin,), rows=rows()),),
+        "archive": (ClassArchive(hardware=hardware, margins=(margin,), rows=rows(tp=(1, 2))),),
         "options": (option(), dearer),
         "picks": {"cheapest": "o-00000001", "lowest_tpot": "o-00000002"},
         "shown": (),
