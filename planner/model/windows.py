@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from planner.model.arrays import Candidates, Floats, Indices, Parameters
-from planner.model.queueing import Metric, OpenLoop, steady_state, survival
-from planner.model.queueing.latency import RANGE
+from planner.model.queueing import Metric, OpenLoop, steady_state
+from planner.model.queueing.latency import RANGE, survival_function
 from planner.model.roots import falling_root
 from planner.model.workload import Workload
 
@@ -79,12 +79,12 @@ def window_percentile(found: WindowStates, metric: Metric, share: float) -> Floa
 
     def excess(rows: Indices) -> Callable[[Floats], Floats]:
         parts = [
-            (window.share, state.take(kept[rows]), window.workload)
+            (window.share, survival_function(state.take(kept[rows]), window.workload, metric))
             for window, state in zip(found.windows, found.states, strict=True)
         ]
 
         def over(x: Floats) -> Floats:
-            longer = [part * survival(s, w, metric, np.exp(x)) for part, s, w in parts]
+            longer = [part * survival(np.exp(x)) for part, survival in parts]
             total: Floats = np.sum(longer, axis=0) - (1.0 - share)
             return total
 

@@ -65,6 +65,11 @@ class Workload:
     burstiness: float
     prefix_hit: float
 
+    def mean(self, values: Floats) -> Floats:
+        """Return the mean over the requests of values by node, (nodes, n) -> (n,)."""
+        result: Floats = self.weight[:, 0] @ values
+        return result
+
 
 def workload(
     prompt: Callable[[float], float],

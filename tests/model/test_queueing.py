@@ -20,7 +20,7 @@ from planner.model.queueing import (
     survival,
 )
 from planner.model.queueing.bursts import burst_size, split_burstiness
-from planner.model.queueing.normal import log_normal_survival, normal_cdf
+from planner.model.queueing.normal import LogNormal, normal_cdf
 from planner.model.workload import workload
 from tests.model.by_hand import constant
 from tests.model.queueing_candidates import PARAMETERS, server, with_layout
@@ -219,7 +219,7 @@ def test_the_normal_distribution_is_as_exact_as_it_says():
 def test_the_log_normal_has_its_mean_and_variance():
     # Mean 2, variance 4: sigma^2 = ln 2, median = 2 / sqrt(2).
     at = np.array([2 / math.sqrt(2), 2 / math.sqrt(2) * math.exp(math.sqrt(math.log(2)))])
-    got = log_normal_survival(np.array([2.0, 2.0]), np.array([4.0, 4.0]), at)
+    got = LogNormal.of(np.array([2.0, 2.0]), np.array([4.0, 4.0])).survival(np.log(at))
     np.testing.assert_allclose(got, [0.5, 1 - NORMAL.cdf(1)], atol=2e-4)
 
 

@@ -92,18 +92,18 @@ def prompt_wait(s: Service, batch: Batch, arrivals: Arrivals) -> Wait:
     """
     cycle, size = _cycle(s, batch, arrivals)
     own, awake = _own_time(s, batch, arrivals)
-    weight = s.workload.weight
+    w = s.workload
     # Of an idle server: what fewer of those behind a prompt fit, it does not wait less by.
     spare = np.ceil(s.tokens / s.budget) * s.budget - s.tokens
     later = (arrivals.rate * cycle.met / 2.0 + size - 1.0) * s.tokens_mean
-    fit = (weight * np.minimum(spare / np.maximum(later, 1e-9), 1.0)).sum(axis=0)
+    fit = w.mean(np.minimum(spare / np.maximum(later, 1e-9), 1.0))
     wait = _moments(s, batch, cycle, size, fit)
     quiet = cycle.empty * cycle.pause / cycle.mean / size
     quiet = quiet * np.exp(-arrivals.rate * cycle.pause * (1.0 + fit) / 2.0 / size)
     quiet = np.minimum(quiet, 0.999)
     shape, scale = _pareto(wait, quiet, cycle.pause)
     mean = wait.mean - quiet * (1.0 - awake) * cycle.pause / 2.0
-    first = (weight * own).sum(axis=0)
+    first = w.mean(own)
     unserved = cycle.met / 2.0 + (size - 1.0) / arrivals.rate
     beyond = first + wait.served + (1.0 - fit) * unserved - batch.step.time
     usual = _last_step_sharing(s, batch, arrivals, own, spare)
@@ -117,26 +117,24 @@ def prompt_wait(s: Service, batch: Batch, arrivals: Arrivals) -> Wait:
         mean=mean,
         variance=np.maximum(wait.square - mean * mean, 0.0),
         first=first,
-        first_variance=(weight * own * own).sum(axis=0) - first * first,
+        first_variance=w.mean(own * own) - first * first,
         beyond=np.maximum(beyond, 0.0),
     )
 
 
 def _cycle(s: Service, batch: Batch, arrivals: Arrivals) -> tuple[Cycle, Floats]:
     """Return the chain of steps, and the size of bursts within it."""
-    weight, decode = s.workload.weight, batch.step.decode
+    w, decode = s.workload, batch.step.decode
     # Within the last node lengths differ by factors: its squares are not those of its mean.
-    spread = s.workload.prompt_weighted / s.workload.prompt
+    spread = w.prompt_weighted / w.prompt
     time = batch.cost.work + (batch.cut.steps - 1.0) * (batch.fixed + s.mixed * decode)
-    one = (weight * time).sum(axis=0)
-    two = (weight * spread * time * time).sum(axis=0)
-    three = (weight * spread**3 * time**3).sum(axis=0)
+    one, two, three = (w.mean(x) for x in (time, spread * time * time, spread**3 * time**3))
     asked = arrivals.rate * one
     served = np.minimum(1.0, HIGHEST_LOAD / np.maximum(asked, 1e-12))
     load, rate = served * asked, served * arrivals.rate
     pause = np.maximum(s.candidates.layout.poll_steps, 1.0) * decode
     # What a step with prompts takes beside their work, which however many share.
-    base = s.mixed * pause + (weight * batch.fixed).sum(axis=0)
+    base = s.mixed * pause + w.mean(batch.fixed)
     expected = arrivals.rate * batch.step.time
     plain = _chain(s, (pause, base), one, load, (rate * two, rate * three), -np.expm1(-expected))
     size = burst_size(arrivals.burstiness, HORIZON * arrivals.rate * plain.met)
@@ -189,7 +187,7 @@ def _own_time(s: Service, batch: Batch, arrivals: Arrivals) -> tuple[Floats, Flo
     alone = cost.work + cut.whole * cost.overhead
     shared = cut.whole * (decode + fixed_time(s, cost, decode)) + cost.work
     beside = np.where(s.mixed > 0, np.maximum(shared, alone), alone)
-    prefilling = arrivals.rate * (s.workload.weight * beside).sum(axis=0)
+    prefilling = arrivals.rate * s.workload.mean(beside)
     awake = -np.expm1(-(batch.mean + prefilling))
     # The other pipeline stages see a chunk after the first one is done with it.
     lag = (s.terms.stages - 1.0) * alone / cut.whole
@@ -208,7 +206,6 @@ def _last_step_sharing(
 
 def _moments(s: Service, batch: Batch, cycle: Cycle, size: Floats, fit: Floats) -> _Moments:
     """Wait for the rest of the step met, the prompts before, and those after that fit beside."""
-    weight = s.workload.weight
     # Only the work of others counts in the own step, not their further steps.
     paid = batch.cost.work_mean / np.maximum(cycle.each, 1e-12)
     one = paid * cycle.load
@@ -220,9 +217,7 @@ def _moments(s: Service, batch: Batch, cycle: Cycle, size: Floats, fit: Floats) 
     time = batch.cost.work_mean
     extra = size - 1.0
     member = extra * time
-    member_square = (
-        extra * (weight * batch.cost.work**2).sum(axis=0) + 2.0 * extra * extra * time * time
-    )
+    member_square = extra * s.workload.mean(batch.cost.work**2) + 2.0 * extra * extra * time * time
     mates = (1.0 + fit) * member
     mates_square = (1.0 + fit) * member_square + 2.0 * fit * member * member
     served = cycle.met / 2.0 * one * (1.0 + fit) + mates

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from typing import Self
+
 import numpy as np
 
 from planner.model.arrays import Floats
@@ -25,7 +28,24 @@ def normal_cdf(z: Floats) -> Floats:
     return result
 
 
-def log_normal_survival(mean: Floats, variance: Floats, at: Floats) -> Floats:
-    """P(X > at) of a log-normal X with this mean and variance; `at` above 0."""
-    log_variance = np.maximum(np.log1p(variance / (mean * mean)), LEAST_VARIANCE)
-    return normal_cdf((np.log(mean / at) - 0.5 * log_variance) / np.sqrt(log_variance))
+@dataclass(frozen=True)
+class LogNormal:
+    """A log-normal distribution, made once and asked often.
+
+    Attributes:
+        median: Logarithm of the median.
+        steepness: 1 / standard deviation of the logarithm.
+    """
+
+    median: Floats
+    steepness: Floats
+
+    @classmethod
+    def of(cls, mean: Floats, variance: Floats) -> Self:
+        """Return the one with this mean and variance."""
+        log_variance = np.maximum(np.log1p(variance / (mean * mean)), LEAST_VARIANCE)
+        return cls(np.log(mean) - 0.5 * log_variance, 1.0 / np.sqrt(log_variance))
+
+    def survival(self, log_at: Floats) -> Floats:
+        """P(X > x) by the logarithm of x."""
+        return normal_cdf((self.median - log_at) * self.steepness)

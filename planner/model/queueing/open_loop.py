@@ -91,7 +91,7 @@ def _decoding(
     left = batch.response / (1.0 - batch.response) * wait.beyond
     behind = np.minimum(left, steps * np.maximum(slowest - batch.step.decode, 0.0))
     held = np.maximum(full.slots, 1.0)
-    more = arrivals.rate * (w.weight * behind).sum(axis=0) / (1.0 - batch.feedback)
+    more = arrivals.rate * w.mean(behind) / (1.0 - batch.feedback)
     sequences = np.minimum(batch.mean + more, held)
     resident = np.minimum(sequences + arrivals.rate * wait.first, held)
     most_seen = decode_time(s, held) / (1.0 - batch.load)
@@ -204,8 +204,8 @@ def _step_variance(
     size = burst_size(arrivals.burstiness, arrivals.rate * s.steps * batch.step.time)
     spread = w.prompt_weighted / w.prompt
     time = batch.cost.work + (batch.cut.steps - 1.0) * batch.fixed
-    one, fixed = ((w.weight * part).sum(axis=0) for part in (time, batch.fixed))
-    two = (w.weight * spread * time * time).sum(axis=0) + 2.0 * (size - 1.0) * one * one
+    one, fixed = w.mean(time), w.mean(batch.fixed)
+    two = w.mean(spread * time * time) + 2.0 * (size - 1.0) * one * one
     without = 1.0 - batch.step.mixed
     work = arrivals.rate * two
     shared = (

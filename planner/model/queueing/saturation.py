@@ -63,7 +63,7 @@ def _queueing(s: Service, held: Floats, by_slots: Floats, by_tokens: Floats) -> 
     """
     cut = chunks(s, np.minimum(by_slots, by_tokens))
     spread = s.workload.prompt_weighted / s.workload.prompt
-    waiting = 0.5 * (s.workload.weight * spread * cut.share**2).sum(axis=0) * (1.0 - 1.0 / held)
+    waiting = 0.5 * s.workload.mean(spread * cut.share**2) * (1.0 - 1.0 / held)
     own, fill = s.steps + cut.mean, s.steps / by_tokens
     total = own + held * fill
     root = np.sqrt(np.maximum(total**2 - 4.0 * held * (own * fill - waiting), 0.0))

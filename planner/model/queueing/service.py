@@ -86,7 +86,6 @@ class Chunks:
         room: Prompt tokens that fit into a step beside the decoding ones, (n,).
         share: Steps' room that a prompt fills, by node, (nodes, n).
         steps: Steps that it takes on average, by node, (nodes, n).
-        whole: Steps that it takes if it has the room for itself, by node, (nodes, n).
         mean: Mean steps of a prompt, (n,).
         filled: Mean steps that a prompt fills, so that no other shares them, (n,).
     """
@@ -94,9 +93,13 @@ class Chunks:
     room: Floats
     share: Floats
     steps: Floats
-    whole: Floats
     mean: Floats
     filled: Floats
+
+    @property
+    def whole(self) -> Floats:
+        """Steps that a prompt takes if it has the room for itself, by node, (nodes, n)."""
+        return np.ceil(self.share)
 
 
 @dataclass(frozen=True)
@@ -136,7 +139,7 @@ def service(c: Candidates, p: Parameters, w: Workload) -> Service:
         single=t.accepted * one,
         growth=t.accepted * np.maximum(two - one, 0.0),
         tokens=tokens,
-        tokens_mean=float((w.weight * tokens).sum()),
+        tokens_mean=float(w.mean(tokens)[0]),
         attended=0.5 * w.prompt_weighted * (1.0 + w.prefix_hit),
     )
 
@@ -163,13 +166,13 @@ def prompts(s: Service, others: Floats | float) -> Prompts:
     one = prefill_pass(s.terms, s.parameters, together, s.attended)
     work = one.proportional * (s.tokens / together / s.terms.stages)
     overhead = (one.total - one.proportional + s.terms.eager) / s.terms.stages
-    return Prompts(work, overhead, (s.workload.weight * work).sum(axis=0))
+    return Prompts(work, overhead, s.workload.mean(work))
 
 
 def full_step(s: Service) -> Floats:
     """Time of a step whose whole budget is prompt tokens [s], (n,)."""
     one = prefill_pass(s.terms, s.parameters, s.budget, s.attended)
-    total: Floats = (s.workload.weight * s.tokens * one.total).sum(axis=0) / s.tokens_mean
+    total = s.workload.mean(s.tokens * one.total) / s.tokens_mean
     return (total + s.terms.eager) / s.terms.stages
 
 
@@ -192,9 +195,9 @@ def chunks(s: Service, batch: Floats) -> Chunks:
     room = np.maximum(s.budget - s.carried * batch, LEAST_ROOM * s.budget)
     share = s.tokens / room
     beyond = np.maximum(share - 1.0, 0.0)
-    steps = np.maximum(share, 1.0) + np.minimum(beyond, 0.5)
-    mean, filled = ((s.workload.weight * part).sum(axis=0) for part in (steps, beyond))
-    return Chunks(room, share, steps, np.ceil(share), mean, filled)
+    steps = 1.0 + beyond + np.minimum(beyond, 0.5)
+    mean, filled = s.workload.mean(steps), s.workload.mean(beyond)
+    return Chunks(room, share, steps, mean, filled)
 
 
 def fixed_time(s: Service, cost: Prompts, decode: Floats) -> Floats:
@@ -238,7 +241,7 @@ def mean_step(
     """
     cut = chunks(s, batch)
     decode = decode_time(s, batch)
-    per_chunk = (s.workload.weight * cut.steps * fixed_time(s, cost, decode)).sum(axis=0) / cut.mean
+    per_chunk = s.workload.mean(cut.steps * fixed_time(s, cost, decode)) / cut.mean
     prompts_per_step = batch / s.steps
     arrived = prompts_per_step * cut.mean
     size = burst_size(np.asarray(burstiness, dtype=np.float64), prompts_per_step)

@@ -128,10 +128,8 @@ def _loads(
     step, fixed = steps
     shared = step.mixed / np.maximum(step.chunks, 1e-12)
     further = np.maximum(cut.steps - step.mixed, 0.0)
-    weight = s.workload.weight
     load, response = (
-        rate * (weight * (cost.work + times * fixed)).sum(axis=0)
-        for times in (cut.steps * shared, further)
+        rate * s.workload.mean(cost.work + times * fixed) for times in (cut.steps * shared, further)
     )
     load = np.minimum(load, HIGHEST_SHARE)
     return load, np.minimum(response, load)
