@@ -91,8 +91,8 @@ def why_not(market: Market, named: Named, classes: Sequence[Hardware]) -> WhyNot
     Args:
         market: The plan.
         named: The deployment.
-        classes: Hardware classes for sale with its accelerator; it is judged on the one where it
-            does best.
+        classes: Hardware classes for sale with its accelerator; it is judged on one where the plan
+            lists it, else where it does best.
     """
     if not classes:
         because = "no price row of the plan sells it on the terms that slo.yaml allows"
@@ -107,10 +107,12 @@ def why_not(market: Market, named: Named, classes: Sequence[Hardware]) -> WhyNot
     # What has a clean price is judged by it, however cheap a doubtful one is.
     known = np.isfinite(clean.bill.usd_per_hour).any()
     answer, shop = (clean, market.trusted) if known else (every, market.shop)
-    best = int(np.lexsort((cost(answer), np.maximum(answer.worst(), 1.0)))[0])
-    rows = np.array([best], dtype=np.intp)
-    (option,) = options(scene, shop, market.slo, market.case, (answer, rows))
-    return _judged(market, named.name, scene, (answer, best, option))
+    rows = np.lexsort((cost(answer), np.maximum(answer.worst(), 1.0))).astype(np.intp)
+    rows = rows[: max(int(np.isfinite(cost(answer)).sum()), 1)]
+    bought = options(scene, shop, market.slo, market.case, (answer, rows))
+    listed = {one.id for one in market.options}
+    at = next((i for i, option in enumerate(bought) if option.id in listed), 0)
+    return _judged(market, named.name, scene, (answer, int(rows[at]), bought[at]))
 
 
 def _judged(market: Market, name: str, scene: Scene, found: tuple[Priced, int, Option]) -> WhyNot:
