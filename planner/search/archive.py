@@ -72,7 +72,7 @@ class Archive:
         """Begin with nothing."""
         offline = self.problem.demand.job is not None
         none = np.zeros(0, dtype=np.intp)
-        rows = Rows(none, none, none, np.zeros(0))
+        rows = Rows(none, none, none, np.zeros(0), none)
         width = 1 if offline else 2
         self.entries = Entries(none, rows, np.zeros((0, width + 2)), np.zeros((0, width)))
 

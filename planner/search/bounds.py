@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 
 from planner.model.arrays import Floats, Indices
 from planner.model.mixture import prompt_nodes_from
-from planner.model.queueing import Metric, OpenLoop, survival
+from planner.model.queueing import Metric, OpenLoop
 from planner.model.queueing.bursts import split_burstiness
+from planner.model.queueing.latency import survival_function
 from planner.model.queueing.saturation import kv_slots
 from planner.model.queueing.service import (
     LEAST_ROOM,
@@ -25,7 +26,7 @@ from planner.model.queueing.service import (
 from planner.model.queueing.steady import HIGHEST_SHARE, LEAST_PEAKEDNESS
 from planner.model.workload import Workload
 from planner.search.archive import Archive
-from planner.search.inner import Rows, blocks, homes, objectives, row_candidates
+from planner.search.inner import Rows, figures, homes, objectives, row_candidates
 from planner.search.problem import Problem
 from planner.search.shapes import ShapeTable
 
@@ -50,8 +51,7 @@ def optimistic(problem: Problem, table: ShapeTable, rows: Rows) -> Floats:
     law puts there if prompts cost only their arithmetic, in the fullest steps. TTFT: the longest
     prompts beside that batch, waiting for nothing.
     """
-    made = [_optimistic(problem, table, rows.take(part)) for part in blocks(len(rows))]
-    return np.concatenate([*made, np.zeros((0, 2))])
+    return figures(lambda part: _optimistic(problem, table, part), rows).T
 
 
 def _optimistic(problem: Problem, table: ShapeTable, rows: Rows) -> Floats:
@@ -71,7 +71,7 @@ def _optimistic(problem: Problem, table: ShapeTable, rows: Rows) -> Floats:
     room = np.maximum(s.budget - s.carried * held, LEAST_ROOM * s.budget)
     slowest = decode_time(s, batch) + room / s.tokens_mean * fullest.work_mean
     tpot = np.minimum(step, slowest) / s.accepted
-    return SAFETY * np.stack([_least_first(s, alone, batch, room), tpot], axis=1)
+    return SAFETY * np.stack([_least_first(s, alone, batch, room), tpot])
 
 
 def _least_batch(s: Service, work: Floats, rate: Floats, held: Floats) -> Floats:
@@ -163,9 +163,10 @@ def floors(state: OpenLoop, w: Workload, hopes: Floats) -> Floats:
     for column, metric in enumerate(METRICS):
         low = hopes[:, column]
         width = np.full_like(low, WIDEST)
+        over = survival_function(state, w, metric)
         for _ in range(HALVINGS):
             width = np.sqrt(width)
-            above = survival(state, w, metric, low * width) > 0.05
+            above = over(low * width) > 0.05
             low = np.where(above, low * width, low)
         found.append(SAFETY * low)
     return np.maximum(np.stack(found, axis=1), hopes)

@@ -15,8 +15,9 @@ from planner.model.batching import offline_batch
 from planner.model.queueing import OpenLoop, percentile, steady_state
 from planner.pareto import rounded
 from planner.search.archive import Entries
+from planner.search.blocks import by_block
 from planner.search.inner import Rows as Deployments
-from planner.search.inner import blocks, bought, job_load, row_candidates
+from planner.search.inner import bought, job_load, row_candidates
 from planner.search.problem import Problem
 from planner.search.search import Found
 from planner.search.setup import Setting
@@ -61,7 +62,7 @@ def performance(
     """
     wanted = tuple({target.key: target for target in (*STANDARD, *targets)}.values())
     score = _online if problem.demand.job is None else _offline
-    parts = [score(problem, table, rows.take(part), wanted) for part in blocks(len(rows))]
+    parts = by_block(lambda at: score(problem, table, rows.take(at), wanted), len(rows))
     names = ("capacity", "utilization", "wait", "slots", "output", "run")
     none = np.zeros(0)
     joined = {n: np.concatenate([none, *(getattr(part, n) for part in parts)]) for n in names}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -16,8 +16,9 @@ from planner.model.queueing.saturation import saturation, useful_slots
 from planner.model.queueing.service import service as server_of
 from planner.model.terms import terms
 from planner.pareto import rounded
+from planner.search.blocks import by_block
 from planner.search.problem import Problem
-from planner.search.shapes import BLOCK, ShapeTable
+from planner.search.shapes import ShapeTable
 from planner.units import SECONDS_PER_HOUR
 
 STEPS = 4
@@ -25,6 +26,8 @@ STEPS = 4
 ROOM = 1.25
 DEVIATIONS = 4.0
 """A batch limit leaves a quarter more than the mean, and four deviations of a Poisson count."""
+EVERY_SIZE = -1
+"""All bits: considered on instances of every size."""
 NEARLY = 1.0 - 1e-9
 """Share of a rate that is as good as the rate, for rounding."""
 
@@ -37,17 +40,15 @@ class Rows(Columns):
         shape: Row of the shape table.
         limit, budget: Indices of batch limit and token budget.
         replicas: Copies of the model that carry load.
+        sizes: Bits of the instance sizes (``ShapeTable.size_bit``) on which it is considered:
+            on others it would leave GPUs idle that are paid for.
     """
 
     shape: Indices
     limit: Indices
     budget: Indices
     replicas: Floats
-
-
-def blocks(count: int) -> Iterator[Indices]:
-    """Return row numbers, at most BLOCK at a time."""
-    return (np.arange(s, min(s + BLOCK, count)) for s in range(0, count, BLOCK))
+    sizes: Indices
 
 
 def row_candidates(problem: Problem, table: ShapeTable, rows: Rows) -> Candidates:
@@ -61,20 +62,47 @@ def deployments(problem: Problem, table: ShapeTable, shapes: Indices) -> Rows:
     """Return the deployments of these shapes that carry the load within headroom.
 
     Replicas: the fewest that carry the load at the best batch limit, and the space's factors on
-    them. Batch limit: the smallest that lets the fewest replicas carry the load with room for
-    chance; a larger one would change next to nothing, a smaller one would keep requests waiting.
-    So the rows of a shape and token budget differ in replicas only, and lie next to each other,
-    the fewest first. Offline: every batch limit with the fewest replicas that meet the deadline
-    with the confidence asked.
+    them, with as many more as find room on the GPUs that are paid for. Batch limit: the smallest
+    that lets the fewest replicas carry the load with room for chance; a larger one would change
+    next to nothing, a smaller one would keep requests waiting. So the rows of a shape and token
+    budget differ in replicas only, and lie next to each other, the fewest first. Offline: the batch
+    limits with the highest throughput and the fewest replicas that meet the deadline with the
+    confidence asked, filled up likewise.
     """
     shapes = shapes[table.loss_p90[shapes] <= problem.reach.loss]
     budgets = len(problem.inner.token_budgets)
     shape, budget = np.repeat(shapes, budgets), np.tile(np.arange(budgets), len(shapes))
-    top = Rows(shape, _last_useful(problem, table, shape), budget, np.ones(len(shape)))
+    last, one = _last_useful(problem, table, shape), np.ones(len(shape))
+    top = Rows(shape, last, budget, one, np.full(len(shape), EVERY_SIZE))
     rows = (_of_load if problem.demand.job is None else _of_job)(problem, table, top)
+    rows = _filled(problem, table, rows)
     gpus = (rows.replicas + problem.spare) * table.gpus[rows.shape]
     kept = (rows.replicas <= problem.inner.max_replicas) & (gpus <= problem.reach.gpus)
     return rows.take(kept)
+
+
+def _filled(problem: Problem, table: ShapeTable, rows: Rows) -> Rows:
+    """Return rows with as many replicas as the instances hold that a row needs, size by size.
+
+    Replicas on GPUs that are paid for cost nothing. What a hardware class is offered does not
+    depend on the others, so its archive stands when they come and go.
+    """
+    if not len(rows):
+        return rows
+    row, hardware = homes(table, rows)
+    instance = np.array([h.gpus for h in problem.tables.hardware])[hardware]
+    inside = np.maximum(instance // table.gpus[rows.shape[row]], 1.0)
+    needed, spare = rows.replicas[row], problem.spare
+    full = np.ceil((needed + spare) / inside) * inside - spare
+    replicas = np.where(full <= problem.inner.max_replicas, full, needed)
+    choices = np.stack([rows.shape, rows.budget, rows.limit])
+    kind = np.cumsum(np.any(np.diff(choices, axis=1, prepend=-1), axis=0))
+    keys = kind[row] * (replicas.max() + 1.0) + replicas
+    order = np.argsort(keys, kind="stable")
+    first = np.flatnonzero(np.diff(keys[order], prepend=-1.0))
+    sizes = np.bitwise_or.reduceat(table.size_bit[hardware[order]], first)
+    at = order[first]
+    return replace(rows.take(row[at]), replicas=replicas[at], sizes=sizes)
 
 
 def _last_useful(problem: Problem, table: ShapeTable, shape: Indices) -> Indices:
@@ -85,11 +113,15 @@ def _last_useful(problem: Problem, table: ShapeTable, shape: Indices) -> Indices
 
 
 def _of_job(problem: Problem, table: ShapeTable, top: Rows) -> Rows:
-    """Every useful batch limit of shapes and token budgets, `top` the last of each."""
-    at = np.repeat(np.arange(len(top)), top.limit + 1)
-    limit = np.arange(len(at)) - np.repeat(np.cumsum(top.limit + 1) - top.limit - 1, top.limit + 1)
-    grid = replace(top.take(at), limit=limit)
-    runs = _by_block(lambda part: _run(problem, row_candidates(problem, table, part)), grid)
+    """The last two useful batch limits of shapes and token budgets, `top` the last of each.
+
+    The larger a batch, the higher the throughput, until memory cannot fill it: then its sequences
+    only reserve more.
+    """
+    limit = np.stack([np.maximum(top.limit - 1, 0), top.limit], axis=1)
+    at = np.repeat(np.arange(len(top)), 1 + (top.limit > 0))
+    grid = replace(top.take(at), limit=limit[np.stack([top.limit > 0, top.limit >= 0], axis=1)])
+    runs = figures(lambda part: _run(problem, row_candidates(problem, table, part)), grid)
     job = problem.demand.job
     assert job is not None
     late = runs * job.margins[table.shapes.hardware[grid.shape], table.shapes.stack[grid.shape]]
@@ -110,7 +142,7 @@ def _of_load(problem: Problem, table: ShapeTable, top: Rows) -> Rows:
     limit = _smallest(problem, table, fewest, enough)
     new = np.concatenate([np.ones((len(some), 1), dtype=bool), np.diff(counts) > 0], axis=1)
     at, column = np.nonzero(new)
-    return Rows(top.shape[at], limit[at], top.budget[at], counts[at, column])
+    return replace(top.take(at), limit=limit[at], replicas=counts[at, column])
 
 
 def _most(problem: Problem, table: ShapeTable, top: Rows) -> tuple[Indices, Floats]:
@@ -123,12 +155,12 @@ def _most(problem: Problem, table: ShapeTable, top: Rows) -> tuple[Indices, Floa
         Index of the largest limit up to there, (n,); rates there and at `top`, (n, 2).
     """
     limits = problem.inner.batch_limits
-    at_top, useful = _by_block(lambda part: _carries(problem, table, part), top)
+    at_top, useful = figures(lambda part: _carries(problem, table, part), top)
     lower = np.searchsorted(limits, useful, side="right").astype(np.intp) - 1
     lower = np.clip(lower, 0, top.limit)
     at_lower, differ = at_top.copy(), np.flatnonzero(lower < top.limit)
     below = replace(top, limit=lower).take(differ)
-    at_lower[differ] = _by_block(lambda part: _carries(problem, table, part), below)[0]
+    at_lower[differ] = figures(lambda part: _carries(problem, table, part), below)[0]
     return lower, np.stack([at_lower, at_top], axis=1)
 
 
@@ -149,13 +181,13 @@ def _smallest(problem: Problem, table: ShapeTable, rows: Rows, enough: Indices) 
         enough: Index of a limit that carries the load: taken where a smaller one does not do.
     """
     limits, high = problem.inner.batch_limits, enough.copy()
-    batch = _by_block(lambda part: mean_batch(problem, table, part), rows)
+    batch = figures(lambda part: mean_batch(problem, table, part), rows)
     room = batch * ROOM + DEVIATIONS * np.sqrt(batch) + 1.0
     tried = np.searchsorted(limits, room).astype(np.intp)
     low = tried - 1
     while len(at := np.flatnonzero(high - low > 1)):
         asked = replace(rows, limit=tried).take(at)
-        each = _by_block(lambda part: _carries(problem, table, part), asked)[0]
+        each = figures(lambda part: _carries(problem, table, part), asked)[0]
         good = each * asked.replicas >= problem.demand.rate * NEARLY
         high[at[good]] = tried[at[good]]
         low[at[~good]] = tried[at[~good]]
@@ -163,10 +195,9 @@ def _smallest(problem: Problem, table: ShapeTable, rows: Rows, enough: Indices) 
     return high
 
 
-def _by_block(figures: Callable[[Rows], Floats], rows: Rows) -> Floats:
+def figures(part: Callable[[Rows], Floats], rows: Rows) -> Floats:
     """Return the figures of rows, (..., n), a block at a time."""
-    parts = list(blocks(len(rows))) or [np.zeros(0, dtype=np.intp)]
-    return np.concatenate([figures(rows.take(part)) for part in parts], axis=-1)
+    return np.concatenate(by_block(lambda at: part(rows.take(at)), len(rows)), axis=-1)
 
 
 def mean_batch(problem: Problem, table: ShapeTable, rows: Rows) -> Floats:
@@ -205,22 +236,17 @@ def service(problem: Problem, table: ShapeTable, rows: Rows) -> Floats:
 
     (n, 2): p95 of TTFT and TPOT [s]; offline (n, 1): the length of the run [s].
     """
-    width = 2 if problem.demand.job is None else 1
-    scored = [_block(problem, table, rows.take(part)) for part in blocks(len(rows))]
-    return rounded(np.concatenate([*scored, np.zeros((0, width))]))
+    return rounded(figures(lambda part: _service(problem, table, part), rows).T)
 
 
-def _block(problem: Problem, table: ShapeTable, rows: Rows) -> Floats:
+def _service(problem: Problem, table: ShapeTable, rows: Rows) -> Floats:
     demand, p = problem.demand, problem.parameters
     c = row_candidates(problem, table, rows)
     if demand.job is not None:
-        return _run(problem, c)[:, None]
+        return _run(problem, c)[None]
     w = demand.workload
     state = steady_state(c, p, w, np.full(len(c), demand.rate), routing=demand.routing)
-    return np.stack(
-        [percentile(state, w, metric, 0.95) for metric in ("ttft", "tpot")],
-        axis=1,
-    )
+    return np.stack([percentile(state, w, metric, 0.95) for metric in ("ttft", "tpot")])
 
 
 def within_reach(problem: Problem, table: ShapeTable, rows: Rows, served: Floats) -> Indices:
@@ -232,11 +258,13 @@ def within_reach(problem: Problem, table: ShapeTable, rows: Rows, served: Floats
 
 
 def homes(table: ShapeTable, rows: Rows) -> tuple[Indices, Indices]:
-    """Return (row, hardware class) of every home of every row."""
+    """Return (row, hardware class) of every home of every row where it is considered."""
     counts = np.diff(table.home_start)[rows.shape]
     row = np.repeat(np.arange(len(rows)), counts)
     first = np.repeat(table.home_start[rows.shape] - np.cumsum(counts) + counts, counts)
-    return row.astype(np.intp), table.home_hardware[first + np.arange(len(row))]
+    hardware = table.home_hardware[first + np.arange(len(row))]
+    kept = np.flatnonzero(rows.sizes[row] & table.size_bit[hardware])
+    return row[kept].astype(np.intp), hardware[kept]
 
 
 def bought(problem: Problem, table: ShapeTable, rows: Rows, hardware: Indices) -> Floats:

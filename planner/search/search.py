@@ -140,12 +140,17 @@ class _Search:
         self.seen[list(judge.verdicts)] = True
 
     def polish(self) -> None:
-        """Try every corner of the space, then sweep around the archive until that adds nothing."""
+        """Try every corner of the space, then sweep around the archive until that adds nothing.
+
+        Where no corner is worth keeping, there is nothing to sweep around: all shapes are decided.
+        """
         fresh = corner_shapes(self.problem, self.table)
         while len(fresh) and not self.late():
             self.decide(fresh, lambda share: self.progress("sweeping around the best", share))
             near = neighbours(self.problem, self.table, self.archive.shapes())
             fresh = near[~self.seen[near]]
+        if not len(self.archive.entries):
+            self.proven = self.prove()
 
     def prove(self) -> bool:
         """Decide every shape that the search has not looked at; False = cut short.

@@ -26,6 +26,7 @@ from planner.candidates.support import (
 from planner.candidates.weights import is_moe
 from planner.model.arrays import Candidates, Columns, Floats, Indices
 from planner.model.memory import sequences_that_fit
+from planner.search.blocks import by_block
 from planner.search.problem import Problem
 from planner.spec.accelerator import Accelerator
 from planner.spec.architecture import Architecture
@@ -34,8 +35,6 @@ from planner.spec.space import Condition
 Mask = NDArray[np.bool_]
 SERVER_GPUS = 8
 """GPUs of the usual server."""
-BLOCK = 4096
-"""Rows of one call of the model: its arrays stay in the processor's cache."""
 DRAFTED = (
     "draft_tokens",
     "accept_first",
@@ -85,6 +84,7 @@ class ShapeTable:
         gpus: GPUs of a replica, (n,).
         fits: Sequences of the workload that one dp rank holds, (n,).
         loss, loss_p90: Quality loss as compared, and its pessimistic end [%], (n,).
+        size_bit: Bit that stands for the instance size of each hardware class, (hardware,).
         home_hardware: Hardware classes of all shapes, shape by shape.
         home_start: First home of each shape, (n + 1,).
     """
@@ -99,6 +99,7 @@ class ShapeTable:
     fits: Floats
     loss: Floats
     loss_p90: Floats
+    size_bit: Indices
     home_hardware: Indices
     home_start: Indices
 
@@ -163,6 +164,7 @@ def _unfitted(
     based = [axis.astype(np.intp) for axis in np.unravel_index(plain, sizes[:-1])]
     losses = np.array([[loss.objective for loss in row] for row in problem.losses])
     worst = np.array([[loss.p90 for loss in row] for row in problem.losses])
+    instances = [h.gpus for h in problem.tables.hardware]
     nobody = np.zeros(0, dtype=np.intp)
     return ShapeTable(
         shapes=shapes,
@@ -175,6 +177,7 @@ def _unfitted(
         fits=np.zeros(len(codes)),
         loss=losses[shapes.weights, shapes.kv],
         loss_p90=worst[shapes.weights, shapes.kv],
+        size_bit=1 << np.unique(instances, return_inverse=True)[1].astype(np.intp),
         home_hardware=nobody,
         home_start=nobody,
     )
@@ -183,13 +186,14 @@ def _unfitted(
 def _fits(problem: Problem, table: ShapeTable) -> tuple[Floats, Floats]:
     """Return how many sequences of the workload, and of the longest kind, each shape holds."""
     demand = problem.demand
-    fits, longest = np.zeros((2, len(table)))
-    for start in range(0, len(table), BLOCK):
-        at = np.arange(start, min(start + BLOCK, len(table)))
+
+    def part(at: Indices) -> Floats:
         one = np.ones(len(at))
         c = table.columns(at, one, one, one)
-        fits[at] = sequences_that_fit(c, demand.workload.context_end * one)
-        longest[at] = sequences_that_fit(c, demand.longest * one)
+        lengths = (demand.workload.context_end, demand.longest)
+        return np.stack([sequences_that_fit(c, length * one) for length in lengths])
+
+    fits, longest = np.concatenate(by_block(part, len(table)), axis=-1)
     return fits, longest
 
 

@@ -7,7 +7,7 @@ breeds from them is simulated by this process or by several that share the study
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
@@ -15,7 +15,15 @@ import numpy as np
 from planner.model.arrays import Floats, Indices
 from planner.model.queueing import capacity
 from planner.search.archive import Entries, canonical, joined
-from planner.search.inner import Rows, bought, homes, objectives, row_candidates, service
+from planner.search.inner import (
+    EVERY_SIZE,
+    Rows,
+    bought,
+    homes,
+    objectives,
+    row_candidates,
+    service,
+)
 from planner.search.problem import Problem
 from planner.search.shapes import ShapeTable
 from planner.search.study import (
@@ -116,14 +124,15 @@ class Around:
             return None
         limit = np.flatnonzero(inner.batch_limits == parameters[LIMIT])
         budget = np.flatnonzero(inner.token_budgets == parameters[BUDGET])
-        each = self.carries(Rows(shape, limit, budget, np.ones(1)))
+        one = Rows(shape, limit, budget, np.ones(1), np.full(1, EVERY_SIZE))
+        each = self.carries(one)
         if not each[0] > 0:
             return None
         replicas = np.ceil(problem.demand.rate / (each * parameters[USE]) * (1.0 - 1e-9))
         gpus = (replicas[0] + problem.spare) * table.gpus[shape[0]]
         within = replicas[0] <= inner.max_replicas and gpus <= problem.reach.gpus
         allowed = table.loss_p90[shape[0]] <= problem.reach.loss
-        return Rows(shape, limit, budget, replicas) if within and allowed else None
+        return replace(one, replicas=replicas) if within and allowed else None
 
     def parameters(self, rows: Rows) -> dict[str, Any]:
         """Return what a trial of the only row would be asked."""
@@ -269,7 +278,8 @@ def holding(where: Around, trials: Sequence[FrozenTrial]) -> Simulated:
             found[tuple(int(column[0]) for column in columns)] = trial.user_attrs[UPPER]
     keys = sorted(found)
     shape, limit, budget, replicas = np.array(keys, dtype=np.intp).reshape(len(keys), 4).T
-    rows = Rows(shape, limit, budget, replicas.astype(float))
+    every = np.full(len(shape), EVERY_SIZE)
+    rows = Rows(shape, limit, budget, replicas.astype(float), every)
     return Simulated(rows, tuple(found[key] for key in keys))
 
 

@@ -32,7 +32,7 @@ def quantiles(generation, accelerator):
 
 def offline(confidence, **changes):
     traffic = {
-        "offline": {"requests": 3_000_000, "deadline_hours": HOURS},
+        "offline": {"requests": 30_000_000, "deadline_hours": HOURS},
         "prompt_tokens": 700.0,
         "output_tokens": 100.0,
     }
@@ -91,7 +91,7 @@ def test_more_confidence_never_costs_less(plans):
 def test_the_bound_and_the_interval_stand_beside_the_prediction(plans):
     text = FORMATS["table"](plans[0.9], width=160)
     option = next(o for o in plans[0.9].options if o.id == plans[0.9].picks["cheapest"])
-    assert "3,000,000 requests within 5 h with 90 % confidence" in text
+    assert "30,000,000 requests within 5 h with 90 % confidence" in text
     assert "90 % confidence" in text.split("Picks")[1]
     assert f"deadline_hours {option.targets[0].upper:.3g} of 5 ok" in text
 

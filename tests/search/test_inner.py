@@ -1,5 +1,6 @@
 """The inner solve against a plain version that tries every batch limit."""
 
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -18,32 +19,57 @@ from planner.search.shapes import shape_table
 from tests.search.problems import everything, example_problem, random_problem
 
 
-def fewest_by_trying(problem, table, shape: int, budget: int) -> tuple[float, int] | None:
-    """Fewest replicas, and the smallest batch limit with room (else the largest) that does."""
+def by_trying(problem, table, shape: int, budget: int) -> tuple[float, float, int]:
+    """What a replica carries at most, the fewest replicas, the smallest batch limit that does.
+
+    With room for chance if there is such a limit, else the largest that does.
+    """
     limits, rate = problem.inner.batch_limits, problem.demand.rate
     count = min(int(np.searchsorted(limits, table.fits[shape])) + 1, len(limits))
-    every = Rows(np.full(count, shape), np.arange(count), np.full(count, budget), np.ones(count))
+    every = Rows(
+        np.full(count, shape),
+        np.arange(count),
+        np.full(count, budget),
+        np.ones(count),
+        np.full(count, -1),
+    )
     c = row_candidates(problem, table, every)
     each = capacity(c, problem.parameters, problem.demand.workload) * problem.demand.headroom
-    if each.max() <= 0:
-        return None
     replicas = max(float(np.ceil(rate / each.max() - 1e-9)), 1.0)
-    one = Rows(np.array([shape]), np.array([0]), np.array([budget]), np.array([replicas]))
+    one = Rows(*map(np.array, ([shape], [0], [budget], [replicas], [-1])))
     batch = float(mean_batch(problem, table, one)[0])
     room = batch * ROOM + DEVIATIONS * np.sqrt(batch) + 1.0
     carries = [i for i in range(count) if each[i] * replicas >= rate * (1 - 1e-9)]
     roomy = [i for i in carries if limits[i] >= room]
-    return replicas, min(roomy) if roomy else max(carries)
+    return each.max(), replicas, min(roomy) if roomy else max(carries)
 
 
-def assert_fewest(problem, table, shapes) -> int:
+def filled_counts(problem, table, shape: int, best: float) -> list[float]:
+    """The fewest and the space's factors on them, each filling the instances of each home."""
+    found = set()
+    for home in table.home_hardware[table.home_start[shape] : table.home_start[shape + 1]]:
+        inside = max(int(problem.tables.hardware[home].gpus // table.gpus[shape]), 1)
+        for factor in problem.inner.spread:
+            count = max(np.ceil(problem.demand.rate / best * factor - 1e-9), 1.0)
+            full = -(-count // inside) * inside
+            found.add(full if full <= problem.inner.max_replicas else count)
+    most = min(problem.inner.max_replicas, np.floor(problem.reach.gpus / table.gpus[shape]))
+    return sorted(count for count in found if count <= most)
+
+
+def assert_as_by_trying(problem, table, shapes) -> int:
     rows = deployments(problem, table, shapes)
-    keys = list(zip(rows.shape.tolist(), rows.budget.tolist(), strict=True))
-    first = [i for i, key in enumerate(keys) if i == 0 or keys[i - 1] != key]
-    for i in first:
-        expected = fewest_by_trying(problem, table, *keys[i])
-        assert (rows.replicas[i], rows.limit[i]) == expected
-    return len(first)
+    got: dict[tuple[int, int], list[tuple[float, int]]] = {}
+    for shape, budget, replicas, limit in zip(
+        rows.shape.tolist(), rows.budget.tolist(), rows.replicas, rows.limit, strict=True
+    ):
+        got.setdefault((shape, budget), []).append((replicas, limit))
+    for (shape, budget), found in got.items():
+        best, fewest, limit = by_trying(problem, table, shape, budget)
+        counts = filled_counts(problem, table, shape, best)
+        assert fewest <= counts[0]
+        assert found == [(count, limit) for count in counts]
+    return len(got)
 
 
 @pytest.mark.parametrize("seed", range(1, 7))
@@ -51,14 +77,30 @@ def test_the_fewest_replicas_and_their_limit_are_those_of_trying_every_limit(see
     problem = random_problem(seed)
     table = shape_table(problem)
     shapes = everything(table)
-    assert assert_fewest(problem, table, shapes[:: len(shapes) // 60 + 1]) > 10
+    assert assert_as_by_trying(problem, table, shapes[:: len(shapes) // 60 + 1]) > 10
 
 
 @pytest.mark.parametrize("name", ["rag-8b", "code-moe-mla"])
 def test_so_they_are_where_there_are_many_limits(name):
     problem = example_problem(name, "wide")
     table = shape_table(problem)
-    assert assert_fewest(problem, table, everything(table)[:: len(table) // 60]) > 100
+    assert assert_as_by_trying(problem, table, everything(table)[:: len(table) // 60]) > 100
+
+
+@pytest.mark.parametrize("spare", [0, 1])
+def test_gpus_that_are_paid_for_are_used(spare):
+    """Eight GPUs a server: one-GPU replicas come in eights, spares among them."""
+    problem = replace(example_problem("chat-70b", "default"), spare=spare)
+    table = shape_table(problem)
+    sizes = np.array([h.gpus for h in problem.tables.hardware])
+    homes = [
+        sizes[table.home_hardware[table.home_start[i] : table.home_start[i + 1]]]
+        for i in range(len(table))
+    ]
+    eights = [i for i, own in enumerate(homes) if (own == 8).all() and table.gpus[i] == 1]
+    rows = deployments(problem, table, np.array(eights))
+    assert len(rows) > 100
+    assert ((rows.replicas + spare) % 8 == 0).all()
 
 
 def test_rows_of_a_shape_and_token_budget_lie_together_the_fewest_replicas_first():

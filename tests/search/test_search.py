@@ -24,13 +24,20 @@ def test_the_search_finds_exactly_what_enumeration_finds(seed):
     assert vectors(found.entries) == vectors(referee.entries)
 
 
-@pytest.mark.parametrize("seed", SEEDS)
-def test_seeds_sampler_and_polish_alone_miss_little(seed):
-    problem = random_problem(seed)
-    referee = vectors(search(problem, settings=Settings(enumerate_all=True)).entries)
-    found = search(problem, settings=Settings(seed=seed, prove=False))
-    assert not found.proven
-    assert len(vectors(found.entries) & referee) >= 0.95 * len(referee)
+def test_seeds_sampler_and_polish_alone_miss_little():
+    """No promise, but without it large spaces would not be worth searching."""
+    recalls = []
+    for seed in SEEDS:
+        problem = random_problem(seed)
+        referee = vectors(search(problem, settings=Settings(enumerate_all=True)).entries)
+        found = search(problem, settings=Settings(seed=seed, prove=False))
+        # Where nothing is worth keeping everything has been looked at.
+        assert found.proven == (not referee)
+        if referee:
+            recalls.append(len(vectors(found.entries) & referee) / len(referee))
+    assert len(recalls) >= 8
+    assert min(recalls) >= 0.9
+    assert np.mean(recalls) >= 0.99
 
 
 def test_the_random_problems_are_not_empty():
@@ -53,6 +60,8 @@ def test_enumeration_is_the_definition():
             continue
         size = table.gpus[shape]
         for home in table.home_hardware[table.home_start[shape] : table.home_start[shape + 1]]:
+            if not rows.sizes[i] & table.size_bit[home]:
+                continue
             gpus = problem.tables.hardware[home].gpus
             inside = gpus // size
             count = rows.replicas[i]
