@@ -47,7 +47,9 @@ def test_a_space_plans_and_its_size_is_reported(name):
     assert f"{found_here.candidates:,} candidates" in found(record)
 
 
-@pytest.mark.parametrize("name", ["chat-70b", "code-moe-mla"])
+@pytest.mark.parametrize(
+    "name", ["chat-70b", "code-moe-mla", "rag-8b", "long-context", "offline-batch"]
+)
 def test_the_wide_space_has_more_than_a_hundred_million_candidates(name):
     wide = space("wide")
     inner = len(wide.max_num_seqs) * len(wide.token_budget) * len(wide.replicas.spread)
