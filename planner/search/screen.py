@@ -38,24 +38,26 @@ def screen(
         archive.scored += len(rows)
         archive.add(rows, service(archive.problem, archive.table, rows))
         return True
-    hopes = optimistic(archive.problem, archive.table, rows)
-    promise = _promise(archive, rows, hopes)
-    decided, more = 0, _more_replicas(rows)
+    hopes, decided, more = np.zeros((len(rows), 2)), 0, _more_replicas(rows)
     for layer in range(more.max(initial=-1) + 1):
         at = np.flatnonzero(more == layer)
-        at = at[np.argsort(promise[at], kind="stable")]
-        for start in range(0, len(at), CHUNK):
+        # Below the first layer most rows fall to what is known of the same with more replicas.
+        left = at[beatable(archive, rows.take(at), hopes[at])] if layer else at
+        some = rows.take(left)
+        hopes[left] = np.maximum(hopes[left], optimistic(archive.problem, archive.table, some))
+        left = left[np.argsort(_promise(archive, some, hopes[left]), kind="stable")]
+        for start in range(0, len(left), CHUNK):
             if stop():
                 return False
-            done(decided / len(rows))
-            now = at[start : start + CHUNK]
-            decided += len(now)
+            done((decided + start) / len(rows))
+            now = left[start : start + CHUNK]
             now = now[beatable(archive, rows.take(now), hopes[now])]
             for part in np.split(now, range(BLOCK, len(now), BLOCK)):
                 hopes[part] = _score(archive, rows.take(part), hopes[part])
+        decided += len(at)
         at = at[at > 0]
         at = at[more[at - 1] == layer + 1]
-        hopes[at - 1] = np.maximum(hopes[at - 1], FEWER * hopes[at])
+        hopes[at - 1] = FEWER * hopes[at]
     return True
 
 
