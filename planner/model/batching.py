@@ -227,6 +227,8 @@ class Batch(Columns):
 def offline_batch(c: Candidates, p: Parameters, load: Load) -> Batch:
     """All requests at once, as many in flight as memory, engine and `concurrency` allow.
 
+    The run ends when the busiest rank has served its requests: whole ones, however few there are.
+
     Args:
         c: Candidates, (n,).
         p: Fitted values.
@@ -241,10 +243,10 @@ def offline_batch(c: Candidates, p: Parameters, load: Load) -> Batch:
     t = terms(c, p)
     fits = sequences_that_fit(c, reserved_tokens(c, load.prompt, load.output))
     per_rank = c.layout.replicas * c.layout.dp
-    asked = np.minimum(load.requests, load.concurrency) / per_rank
+    own = np.ceil(load.requests / per_rank - 1e-9)
     limit = np.maximum(np.minimum(fits, c.layout.max_sequences), 1.0)
-    batch = np.minimum(asked, limit)
-    waves = np.maximum(load.requests / per_rank / batch, 1.0)
+    batch = np.clip(np.minimum(own, load.concurrency / per_rank), 1.0, limit)
+    waves = np.maximum(own / batch, 1.0)
     prompts = bulk_prefill(t, p, load.prompt, batch, load.prefix_hit)
     step = decode_step(t, p, batch, load.prompt + 0.5 * load.output)
     run = waves * (prompts + np.maximum(load.output - 1.0, 0.0) * step)

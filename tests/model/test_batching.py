@@ -137,6 +137,18 @@ def test_an_offline_batch_takes_its_prefills_and_then_its_steps():
     assert value(out.output_rate) == pytest.approx(32 * 200 / value(out.run))
 
 
+def test_a_job_of_fewer_requests_than_replicas_is_as_fast_as_one_request():
+    one = offline_batch(candidate(), UNIFORM, load(requests=1, concurrency=np.inf))
+    many = candidate(layout={"replicas": 8})
+    for requests in (1, 3, 8):
+        spread = offline_batch(many, UNIFORM, load(requests=requests, concurrency=np.inf))
+        assert value(spread.run) == pytest.approx(value(one.run))
+    # Nine requests on eight replicas: one of them serves two.
+    two = offline_batch(candidate(), UNIFORM, load(requests=2, concurrency=np.inf))
+    nine = offline_batch(many, UNIFORM, load(requests=9, concurrency=np.inf))
+    assert value(nine.run) == pytest.approx(value(two.run))
+
+
 def test_an_offline_batch_beyond_memory_runs_in_waves():
     c = candidate(chip={"memory": 16e9 + 10 * 1100 * 131_072})
     small = offline_batch(c, UNIFORM, load(requests=10, concurrency=np.inf))
