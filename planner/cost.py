@@ -46,6 +46,24 @@ def instances_needed(
     return np.where(inside >= 1.0, shared, own)
 
 
+def replicas_that_fill(
+    needed: Floats, gpus_per_replica: Floats, gpus_per_instance: Floats | Indices | int, spare: int
+) -> Floats:
+    """Replicas that carry load if the instances that the needed ones take are filled, (n,).
+
+    Args:
+        needed: Replicas that the load needs, (n,).
+        gpus_per_replica: tp * pp * dp, (n,).
+        gpus_per_instance: GPUs of one instance.
+        spare: Replicas bought beyond those that carry load.
+
+    >>> replicas_that_fill(np.array([5.0, 3.0]), np.array([2.0, 16.0]), 8, 1)
+    array([7., 3.])
+    """
+    inside = np.maximum(np.floor(gpus_per_instance / gpus_per_replica), 1.0)
+    return np.ceil((needed + spare) / inside) * inside - spare
+
+
 def usd_per_mtok(usd_per_hour: Floats, tokens_per_s: Floats) -> Floats:
     """Price of a million tokens [USD], (n,).
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from planner.cost import instances_needed
+from planner.cost import instances_needed, replicas_that_fill
 from planner.model.arrays import Candidates, Columns, Floats, Indices
 from planner.model.batching import Load, all_at_once, offline_batch
 from planner.model.forward import decode_step, prefill
@@ -89,12 +89,8 @@ def _filled(problem: Problem, table: ShapeTable, rows: Rows) -> Rows:
     """
     if not len(rows):
         return rows
-    row, hardware = homes(table, rows)
-    instance = np.array([h.gpus for h in problem.tables.hardware])[hardware]
-    inside = np.maximum(instance // table.gpus[rows.shape[row]], 1.0)
-    needed, spare = rows.replicas[row], problem.spare
-    full = np.ceil((needed + spare) / inside) * inside - spare
-    replicas = np.where(full <= problem.inner.max_replicas, full, needed)
+    row, hardware, full = _full(problem, table, rows)
+    replicas = np.maximum(np.minimum(full, problem.inner.max_replicas), rows.replicas[row])
     choices = np.stack([rows.shape, rows.budget, rows.limit])
     kind = np.cumsum(np.any(np.diff(choices, axis=1, prepend=-1), axis=0))
     keys = kind[row] * (replicas.max() + 1.0) + replicas
@@ -103,6 +99,26 @@ def _filled(problem: Problem, table: ShapeTable, rows: Rows) -> Rows:
     sizes = np.bitwise_or.reduceat(table.size_bit[hardware[order]], first)
     at = order[first]
     return replace(rows.take(row[at]), replicas=replicas[at], sizes=sizes)
+
+
+def only_full(problem: Problem, table: ShapeTable, rows: Rows) -> Rows:
+    """Return rows of any replicas as they fill the smallest instances, on all that they fill."""
+    row, _, full = _full(problem, table, rows)
+    fewest = np.full(len(rows), np.inf)
+    np.minimum.at(fewest, row, full)
+    rows = replace(rows, replicas=fewest)
+    row, hardware, full = _full(problem, table, rows)
+    kept, sizes = full == rows.replicas[row], np.zeros(len(rows), dtype=np.intp)
+    np.bitwise_or.at(sizes, row[kept], table.size_bit[hardware[kept]])
+    return replace(rows, sizes=sizes)
+
+
+def _full(problem: Problem, table: ShapeTable, rows: Rows) -> tuple[Indices, Indices, Floats]:
+    """Return row and hardware class of every home, and the replicas that fill its instances."""
+    row, hardware = homes(table, rows)
+    instance = np.array([h.gpus for h in problem.tables.hardware])[hardware]
+    size = table.gpus[rows.shape[row]]
+    return row, hardware, replicas_that_fill(rows.replicas[row], size, instance, problem.spare)
 
 
 def _last_useful(problem: Problem, table: ShapeTable, shape: Indices) -> Indices:

@@ -21,6 +21,7 @@ from planner.search.inner import (
     bought,
     homes,
     objectives,
+    only_full,
     row_candidates,
     service,
 )
@@ -128,11 +129,12 @@ class Around:
         each = self.carries(one)
         if not each[0] > 0:
             return None
-        replicas = np.ceil(problem.demand.rate / (each * parameters[USE]) * (1.0 - 1e-9))
-        gpus = (replicas[0] + problem.spare) * table.gpus[shape[0]]
-        within = replicas[0] <= inner.max_replicas and gpus <= problem.reach.gpus
+        needed = np.ceil(problem.demand.rate / (each * parameters[USE]) * (1.0 - 1e-9))
+        rows = only_full(problem, table, replace(one, replicas=needed))
+        gpus = (rows.replicas[0] + problem.spare) * table.gpus[shape[0]]
+        within = rows.replicas[0] <= inner.max_replicas and gpus <= problem.reach.gpus
         allowed = table.loss_p90[shape[0]] <= problem.reach.loss
-        return replace(one, replicas=replicas) if within and allowed else None
+        return rows if within and allowed else None
 
     def parameters(self, rows: Rows) -> dict[str, Any]:
         """Return what a trial of the only row would be asked."""
@@ -280,6 +282,7 @@ def holding(where: Around, trials: Sequence[FrozenTrial]) -> Simulated:
     shape, limit, budget, replicas = np.array(keys, dtype=np.intp).reshape(len(keys), 4).T
     every = np.full(len(shape), EVERY_SIZE)
     rows = Rows(shape, limit, budget, replicas.astype(float), every)
+    rows = only_full(where.problem, where.table, rows)
     return Simulated(rows, tuple(found[key] for key in keys))
 
 

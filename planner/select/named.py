@@ -10,7 +10,7 @@ import numpy as np
 from planner.candidates.demand import job_load, sized_rate, slo_mixture, targets
 from planner.candidates.margins import margin
 from planner.candidates.quality import QualityCase, quality_loss
-from planner.cost import instances_needed
+from planner.cost import instances_needed, replicas_that_fill
 from planner.model.arrays import Candidates, Floats
 from planner.model.batching import Batch, offline_batch
 from planner.model.memory import kv_pool_bytes, weight_bytes
@@ -90,7 +90,7 @@ def placed(
     slots = _slots(scene, slo, c)
     if not (slots >= 1.0).any():
         return Placed((), _shortage(c))
-    replicas = one * named.replicas if named.replicas else _replicas(alone, slo, c)
+    replicas = one * named.replicas if named.replicas else _replicas(alone, slo, c, classes)
     layout = replace(c.layout, replicas=replicas)
     figures = _figures(scene, slo, replace(c, layout=layout)) | {"replicas": replicas}
     archives = tuple(
@@ -130,10 +130,11 @@ def _shortage(c: Candidates) -> str:
     )
 
 
-def _replicas(scene: Scene, slo: Slo, c: Candidates) -> Floats:
+def _replicas(scene: Scene, slo: Slo, c: Candidates, classes: Sequence[Hardware]) -> Floats:
     """Return the fewest replicas that carry the load within the headroom, (n,).
 
     Offline: that meet the deadline with the margin of the one generation of the scene's archives.
+    Either way with as many more as the instances hold that are paid for.
     """
     if slo.traffic.offline is not None:
         margins = np.array([archive.margins[0].e2e for archive in scene.archives])
@@ -142,8 +143,10 @@ def _replicas(scene: Scene, slo: Slo, c: Candidates) -> Floats:
     else:
         each = capacity(c, scene.parameters, slo_mixture(slo).whole)
         need = sized_rate(slo) / np.maximum(each * slo.headroom, 1e-12)
-    fewest: Floats = np.maximum(np.ceil(np.minimum(need, 1e6) - 1e-9), 1.0)
-    return fewest
+    fewest = np.maximum(np.ceil(np.minimum(need, 1e6) - 1e-9), 1.0)
+    size = c.layout.tp * c.layout.pp * c.layout.dp
+    instance = np.array([hardware.gpus_per_instance for hardware in classes])
+    return replicas_that_fill(fewest, size, instance, slo.purchase.spare_replicas)
 
 
 def _figures(scene: Scene, slo: Slo, c: Candidates) -> dict[str, Floats]:

@@ -13,6 +13,7 @@ from planner.search.inner import (
     Rows,
     deployments,
     mean_batch,
+    only_full,
     row_candidates,
 )
 from planner.search.shapes import shape_table
@@ -52,7 +53,7 @@ def filled_counts(problem, table, shape: int, best: float) -> list[float]:
         for factor in problem.inner.spread:
             count = max(np.ceil(problem.demand.rate / best * factor - 1e-9), 1.0)
             full = -(-count // inside) * inside
-            found.add(full if full <= problem.inner.max_replicas else count)
+            found.add(max(min(full, problem.inner.max_replicas), count))
     most = min(problem.inner.max_replicas, np.floor(problem.reach.gpus / table.gpus[shape]))
     return sorted(count for count in found if count <= most)
 
@@ -113,3 +114,28 @@ def test_rows_of_a_shape_and_token_budget_lie_together_the_fewest_replicas_first
     assert together.any()
     assert (np.diff(rows.replicas)[together] > 0).all()
     assert (np.diff(rows.limit)[together] == 0).all()
+
+
+@pytest.mark.parametrize(
+    ("sizes", "count", "full", "on"),
+    [((2, 8), 3, 3, [2]), ((2, 8), 4, 4, [2, 8]), ((8,), 3, 4, [8]), ((8,), 9, 12, [8])],
+)
+def test_any_count_is_raised_to_what_fills_and_says_which_sizes_it_fills(sizes, count, full, on):
+    """Replicas of two GPUs: a server of eight holds four, one of two holds one."""
+    problem = example_problem("chat-70b", "default")
+    table, hardware = shape_table(problem), problem.tables.hardware
+    shape = next(
+        i
+        for i in range(len(table))
+        if table.gpus[i] == 2 and {hardware[h].gpus for h in homes_of(table, i)} == set(sizes)
+    )
+    zero, every = np.zeros(1, dtype=np.intp), np.array([-1])
+    rows = Rows(np.array([shape]), zero, zero, np.array([float(count)]), every)
+    got = only_full(problem, table, rows)
+    bit = {h.gpus: table.size_bit[number] for number, h in enumerate(hardware)}
+    assert got.replicas.tolist() == [full]
+    assert got.sizes.tolist() == [sum(bit[size] for size in on)]
+
+
+def homes_of(table, shape: int) -> list[int]:
+    return table.home_hardware[table.home_start[shape] : table.home_start[shape + 1]].tolist()
