@@ -203,7 +203,7 @@ def test_an_option_that_a_simulation_refutes_leaves_the_front_and_the_next_moves
     assert first not in after.rows
     second = after.rows[picks(after)["cheapest"]]
     money = before.trusted.money["usd_per_mtok_output"]
-    assert money[second] >= money[first]
+    assert money[second] >= money[first] * (1 - 1e-9)
 
 
 def test_an_option_that_a_simulation_clears_needs_no_headroom():
