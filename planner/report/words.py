@@ -90,12 +90,14 @@ def instance(option: Option) -> str:
 
 
 def parallelism(option: Option) -> str:
-    """Return replicas and parallel degrees, as ``3 x TP4 PP2 DP2``."""
+    """Return replicas and parallel degrees, as ``3 x TP4 PP2 DP2``, and GPUs that stand idle."""
     parts = [f"TP{option.tp}"]
     parts += [f"PP{option.pp}"] if option.pp > 1 else []
     parts += [f"DP{option.dp}"] if option.dp > 1 else []
     spare = f" + {option.spare_replicas} spare" if option.spare_replicas else ""
-    return f"{option.replicas} x {' '.join(parts)}{spare}"
+    used = (option.replicas + option.spare_replicas) * option.gpus_per_replica
+    idle = f", {counted(option.gpus - used, 'GPU')} idle" if option.gpus > used else ""
+    return f"{option.replicas} x {' '.join(parts)}{spare}{idle}"
 
 
 def batch_limit(option: Option, noun: str) -> str:

@@ -7,7 +7,7 @@ import datetime
 import pytest
 
 from planner.report import FORMATS, words
-from tests.report.records import record
+from tests.report.records import option, record
 
 TODAY = datetime.date(2026, 11, 29)
 
@@ -98,3 +98,21 @@ def test_markup_in_the_name_of_a_class_is_shown_as_text():
     traffic["classes"][0]["name"] = "[red]chat[/red]"
     head = FORMATS["table"](made, width=100).split("\n\n")[0]
     assert "  [red]chat[/red]: ttft_p95_ms <= 500" in head.splitlines()
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"replicas": 2, "tp": 4, "gpus": 8, "instances": 1}, "2 x TP4"),
+        # Four servers of eight as the smallest order, one of them used.
+        ({"replicas": 8, "tp": 1, "gpus": 32, "instances": 4}, "8 x TP1, 24 GPUs idle"),
+        ({"replicas": 1, "tp": 7, "gpus": 8, "instances": 1}, "1 x TP7, 1 GPU idle"),
+        (
+            {"replicas": 3, "spare_replicas": 1, "tp": 2, "gpus": 8, "instances": 1},
+            "3 x TP2 + 1 spare",
+        ),
+    ],
+)
+def test_gpus_that_are_paid_for_and_do_nothing_are_told(changes, said):
+    made = option(gpus_per_replica=changes["tp"], **changes)
+    assert words.parallelism(made) == said
