@@ -74,7 +74,7 @@ def firm_words(firmness: Firmness, pick: PickFirmness) -> Iterator[str]:
     if pick.highest_rate is not None:
         yield f"It keeps its limits up to {words.number(pick.highest_rate)} requests/s."
     if pick.fewer_rate is not None:
-        yield f"Up to {words.number(pick.fewer_rate)} requests/s, one replica less would do."
+        yield f"Up to {words.number(pick.fewer_rate)} requests/s, one instance less would do."
     for even in pick.break_evens:
         yield (
             f"{words.TERM_WORDS[even.committed.term].capitalize()} from {even.committed.provider}"

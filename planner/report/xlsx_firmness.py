@@ -80,7 +80,7 @@ def _ranking(book: Book, row: int, firmness: Firmness, names: Mapping[str, str])
 
 
 def _rates(book: Book, row: int, firmness: Firmness, names: Mapping[str, str]) -> int:
-    heads = ["Rates [requests/s]", "one replica less up to", "keeps its limits up to"]
+    heads = ["Rates [requests/s]", "one instance less up to", "keeps its limits up to"]
     book.header(SHEET, row, heads)
     row += 1
     for pick in firmness.picks:

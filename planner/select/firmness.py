@@ -117,7 +117,7 @@ class PickFirmness:
         bars: Widest first.
         flip: None = nothing else could take its place.
         highest_rate: Largest rate at which the purchase keeps its limits [1/s]; None offline.
-        fewer_rate: Largest rate at which one replica less would do [1/s]; None = it never does.
+        fewer_rate: Largest rate at which one instance less would do [1/s]; None = it never does.
         regrets: Scenario by scenario.
         break_evens: Commitment by commitment; empty = no such price is known.
     """

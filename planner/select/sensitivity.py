@@ -202,16 +202,29 @@ def _highest_rates(subjects: Subjects) -> Floats:
 
 
 def _fewer_rate(subjects: Subjects, at: int) -> float | None:
-    """Return the largest rate at which one replica less keeps the limits [1/s]; None = none."""
+    """Return the largest rate at which one instance less keeps the limits [1/s]; None = none."""
     option = subjects.options[at]
-    if option.replicas == 1:
+    replicas = held(option, option.instances - 1)
+    if replicas < 1:
         return None
-    one = replace(subjects, options=(option,)).resized(np.array([option.replicas - 1.0]))
+    one = replace(subjects, options=(option,)).resized(np.array([float(replicas)]))
     rate = sized_rate(subjects.slo)
     least, most = np.full(1, 1.0 / MOST_RATE), np.ones(1)
     if _breaks(one, rate * least)[0]:
         return None
     return number(rate * float(_largest(one, rate, least, most)[0]))
+
+
+def held(option: Option, instances: int) -> int:
+    """Return the most replicas that carry load on so many instances of an option; the rest spare.
+
+    Args:
+        option: Its replicas and instances are of one size, its spare replicas stay spare.
+        instances: Whole instances; 0 or less replicas = they hold none beside the spare ones.
+    """
+    size, per_instance = option.gpus_per_replica, option.gpus // option.instances
+    shared = instances * (per_instance // size)
+    return (shared or instances // -(-size // per_instance)) - option.spare_replicas
 
 
 def _largest(subjects: Subjects, rate: float, low: Floats, high: Floats) -> Floats:

@@ -3,6 +3,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -13,9 +14,10 @@ from planner.commands.reprice import reprice
 from planner.commands.stored import Stored, open_plan
 from planner.select.firmness import Firmness, PickFirmness
 from planner.select.scenarios import Scenario, Subjects, limit_use, scaled, with_lengths
-from planner.select.sensitivity import break_even_hours, commitment_base
+from planner.select.sensitivity import break_even_hours, commitment_base, held
 from planner.spec.lengths import MomentLengths, QuantileLengths
 from tests.commands.small_plans import slo, small_plan, write_prices
+from tests.report.records import option
 
 
 @pytest.fixture(scope="module")
@@ -119,12 +121,65 @@ def test_one_limit_is_just_used_up_at_the_highest_rate(stored: Stored, firm: Fir
         assert over > 1.0
 
 
-def test_with_one_replica_less_the_rate_is_lower(stored: Stored, firm: Firmness):
-    for pick in firm.picks:
-        option = next(o for o in stored.record.options if o.id == pick.option)
-        assert (pick.fewer_rate is None) == (option.replicas == 1)
-        if pick.fewer_rate is not None:
-            assert pick.fewer_rate < pick.highest_rate
+@pytest.mark.parametrize(
+    ("bought", "size", "spare", "one_less"),
+    [
+        ((1, 8), 1, 0, 0),
+        ((2, 8), 1, 0, 8),
+        ((2, 8), 1, 1, 7),
+        ((3, 8), 3, 0, 4),
+        ((2, 8), 4, 2, 0),
+        ((6, 8), 16, 0, 2),
+        ((4, 8), 9, 1, 0),
+    ],
+    ids=[
+        "the only server saves nothing",
+        "16 or 9 on two servers: 8 on one",
+        "the spare one takes a place",
+        "TP3: two in a server",
+        "two spare ones fill a server",
+        "a replica on two servers",
+        "one on two servers is spare, one would stay",
+    ],
+)
+def test_one_instance_less_holds_what_fits_whole_beside_the_spare_ones(
+    bought: tuple[int, int], size: int, spare: int, one_less: int
+):
+    instances, gpus = bought
+    one = option(
+        instances=instances, gpus=instances * gpus, gpus_per_replica=size, spare_replicas=spare
+    )
+    assert held(one, instances - 1) == one_less
+
+
+def test_one_instance_less_would_do_just_up_to_its_rate_and_never_for_a_single_one(
+    catalog: Catalog,
+):
+    servers = slo(
+        traffic={
+            "rate_per_s": 600.0,
+            "prompt_tokens": {"p50": 500.0, "p95": 2000.0},
+            "output_tokens": {"p50": 150.0, "p95": 400.0},
+        },
+        purchase={"providers": ("oci",), "allow_flagged_prices": True},
+    )
+    stored = open_plan(small_plan(catalog, servers), catalog)
+    sizes = set()
+    for pick in plan_firmness(stored).picks:
+        one = next(o for o in stored.record.options if o.id == pick.option)
+        sizes.add(one.instances)
+        if one.instances == 1:
+            assert pick.fewer_rate is None
+            continue
+        # The servers hold eight GPUs, and every replica fits in one.
+        assert one.gpus == 8 * one.instances
+        fewer = Subjects(stored.scene, stored.slo, (one,)).resized(
+            np.array([(one.instances - 1) * (8 // one.gpus_per_replica) * 1.0])
+        )
+        assert limit_use(fewer, Scenario(""), pick.fewer_rate)[0] <= 1.0 + 1e-4
+        if pick.fewer_rate < stored.slo.traffic.rate_per_s:
+            assert limit_use(fewer, Scenario(""), pick.fewer_rate * 1.01)[0] > 1.0
+    assert max(sizes) > 1
 
 
 def test_rates_at_which_the_cheapest_changes_rise_with_the_price(stored: Stored, firm: Firmness):
