@@ -19,6 +19,7 @@ from planner.select.front import front
 from planner.select.options import Shop
 from planner.select.selection import (
     FORMULA_ONLY,
+    PICKS_BUT,
     PICKS_CHECKED,
     UNCHECKED,
     UNVERIFIED,
@@ -38,7 +39,14 @@ UNPROVEN = (
     " search (plan --slo, with --prove) may find better options."
 )
 SEARCHED = "The archive of the plan was not proven exact, so it was searched again at these prices."
-RENEWED = (UNPROVEN, FORMULA_ONLY, PICKS_CHECKED, UNCHECKED)
+RENEWED = (
+    UNPROVEN,
+    FORMULA_ONLY,
+    PICKS_CHECKED,
+    PICKS_BUT,
+    UNCHECKED,
+    "No simulation has checked these picks",  # in plans of older versions
+)
 """Sentences that new prices may make untrue."""
 
 

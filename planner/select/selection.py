@@ -28,7 +28,8 @@ PICKS_CHECKED = (
     "The picks have been checked by simulation; other options rest on the closed formula."
 )
 UNVERIFIED = "assumed, not verified"
-UNCHECKED = "No simulation has checked these picks, or none of their sizes held: "
+PICKS_BUT = "All picks but "
+UNCHECKED = "No size of any pick has held in a simulation; latencies come from the closed formula."
 
 
 @dataclass(frozen=True)
@@ -153,4 +154,11 @@ def checked(slo: Slo, checks: Sequence[Verification], picked: Mapping[str, str])
         return (FORMULA_ONLY,)
     held = {check.option for check in checks if check.holds}
     open_ = [pick for pick, identity in picked.items() if identity not in held]
-    return (PICKS_CHECKED, f"{UNCHECKED}{', '.join(open_)}.") if open_ else (PICKS_CHECKED,)
+    if not open_:
+        return (PICKS_CHECKED,)
+    if len(open_) == len(picked):
+        return (UNCHECKED,)
+    return (
+        f"{PICKS_BUT}{', '.join(open_)} have been checked by simulation and hold; these and other"
+        " options rest on the closed formula.",
+    )

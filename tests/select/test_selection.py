@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import pytest
 
 from planner.catalog import load_catalog
-from planner.select.selection import assumed
+from planner.select.selection import assumed, checked
 from planner.spec.accelerator import rests_on
 
 CATALOG = load_catalog()
@@ -49,3 +49,37 @@ def test_an_option_rests_on_bf16_whatever_its_weights():
     assert rests_on("peak_tflops.bf16", "nvfp4")
     assert rests_on("tdp_w", "nvfp4")
     assert not rests_on("peak_tflops.fp8", "nvfp4")
+
+
+ONLINE = SimpleNamespace(traffic=SimpleNamespace(offline=None))
+OTHERS = "other options rest on the closed formula."
+
+
+@pytest.mark.parametrize(
+    ("holds", "said"),
+    [
+        ({}, "Latencies come from a closed formula; no simulation has checked these options."),
+        (
+            {"o-1": True, "o-2": True},
+            f"The picks have been checked by simulation; {OTHERS}",
+        ),
+        (
+            {"o-1": True, "o-2": False},
+            f"All picks but balanced have been checked by simulation and hold; these and {OTHERS}",
+        ),
+        (
+            {"o-2": True, "o-3": True},
+            "All picks but cheapest, best_quality have been checked by simulation and hold; these"
+            f" and {OTHERS}",
+        ),
+        (
+            {"o-1": False, "o-9": True},
+            "No size of any pick has held in a simulation; latencies come from the closed formula.",
+        ),
+    ],
+    ids=["none asked", "all", "one breaks a limit", "one option is two picks", "none"],
+)
+def test_one_sentence_says_which_picks_a_simulation_has_checked(holds, said):
+    checks = [SimpleNamespace(option=name, holds=state) for name, state in holds.items()]
+    picked = {"cheapest": "o-1", "balanced": "o-2", "best_quality": "o-1"}
+    assert checked(ONLINE, checks, picked) == (said,)
