@@ -35,7 +35,7 @@ def explain(file: Path, option: str = "cheapest") -> Explanation:
     sections = (
         Section("money", tuple(_money(chosen))),
         *_energy_section(chosen),
-        Section("load", tuple(_load(chosen))),
+        Section("load", tuple(_load(record, chosen))),
         Section("latency", tuple(_latency(record, chosen, margin))),
         Section("memory of the fullest GPU", tuple(_memory(chosen))),
         Section("quality", tuple(_quality(chosen))),
@@ -154,15 +154,25 @@ def _energy(o: Option, e: Energy) -> Iterator[Item]:
         yield Item("carbon per million output tokens", carbon, "", "slo.yaml, carbon_g_per_kwh")
 
 
-def _load(o: Option) -> Iterator[Item]:
-    yield Item("rate sized for", _n(o.rate_per_s, "requests/s"), "", "slo.yaml")
+def _load(record: PlanRecord, o: Option) -> Iterator[Item]:
+    share = f"{_n(o.output_tokens_per_s)} / {_n(o.capacity_tokens_per_s)}"
+    traffic = record.inputs.slo.get("traffic", {})
+    offline = traffic.get("offline")
+    if offline is None or o.run_hours is None:
+        source = "slo.yaml" if traffic.get("trace") is None else "slo.yaml, trace"
+        yield Item("rate sized for", _n(o.rate_per_s, "requests/s"), "", source)
+    else:
+        requests, deadline = f"{offline['requests']:,}", _n(offline["deadline_hours"], "h")
+        yield Item("requests", requests, "", "slo.yaml, offline")
+        yield Item("deadline", deadline, "", "slo.yaml, offline")
+        run = _n(o.run_hours, "h")
+        yield Item(
+            "mean rate of the run", _n(o.rate_per_s, "requests/s"), f"{requests} requests / {run}"
+        )
+        share = f"{run} / {deadline}: the whole run / deadline"
     yield Item("output", _n(o.output_tokens_per_s, "tokens/s"), "rate x mean output length")
     yield Item("capacity", _n(o.capacity_tokens_per_s, "tokens/s"), "", f"{MODEL_NOTES}, queueing")
-    yield Item(
-        "utilization",
-        _n(o.utilization),
-        f"{_n(o.output_tokens_per_s)} / {_n(o.capacity_tokens_per_s)}",
-    )
+    yield Item("utilization", _n(o.utilization), share)
     yield Item("sequences that a rank holds", _n(o.slots))
     yield Item("chance to wait for a slot or memory", _n(o.wait_probability))
     yield Item(

@@ -9,6 +9,7 @@ import pytest
 import yaml
 
 from planner.catalog import load_catalog
+from planner.commands.explain import explain
 from planner.commands.portfolio import portfolio
 from planner.commands.stored import open_plan
 from planner.files import dump_yaml
@@ -94,6 +95,24 @@ def test_the_bound_and_the_interval_stand_beside_the_prediction(plans):
     assert "30,000,000 requests within 5 h with 90 % confidence" in text
     assert "90 % confidence" in text.split("Picks")[1]
     assert f"deadline_hours {option.targets[0].upper:.3g} of 5 ok" in text
+
+
+def test_an_explanation_shows_the_job_and_divides_its_run_by_the_deadline(plans, tmp_path):
+    path = tmp_path / "plan.json"
+    path.write_text(FORMATS["json"](plans[0.9], width=0, color=False), encoding="utf-8")
+    explained = explain(path)
+    (load,) = [section for section in explained.sections if section.title == "load"]
+    items = {item.name: item for item in load.items}
+    hours = explained.option.run_hours
+    assert "rate sized for" not in items
+    assert (items["requests"].value, items["deadline"].value) == ("30,000,000", "5 h")
+    assert float(items["utilization"].value) == pytest.approx(hours / HOURS, rel=1e-4)
+    assert items["utilization"].formula == f"{hours:.6g} h / 5 h: the whole run / deadline"
+    rate = items["mean rate of the run"]
+    assert rate.source == ""
+    assert float(rate.value.split()[0].replace(",", "")) == pytest.approx(
+        30_000_000 / (hours * 3600), rel=1e-4
+    )
 
 
 def test_an_error_that_comes_true_takes_the_place_of_the_margin(plans):
