@@ -66,8 +66,11 @@ def header(d: Deployment) -> str:
 
 
 def _predicted(d: Deployment) -> str:
+    by, margin = "predicted", "with margin"
+    if d.record.simulated(d.option):
+        by, margin = "predicted by formula", "simulated with margin"
     targets = [
-        f"{t.key} {t.predicted:g} predicted, {t.upper:g} with margin, target {t.limit:g}"
+        f"{t.key} {t.predicted:g} {by}, {t.upper:g} {margin}, target {t.limit:g}"
         for t in d.option.targets
         if t.predicted is not None and t.upper is not None
     ]

@@ -144,7 +144,11 @@ def _lines(record: PlanRecord) -> tuple[Line, ...]:
 
 def _sure(record: PlanRecord) -> Line:
     """Return the line of the targets with margin; it follows what the margin is put on."""
-    return f"{words.confidence(record)} confidence", _targets
+    label = f"{words.confidence(record)} confidence"
+    picked = [option for option in record.options if option.id in record.picks.values()]
+    # On two lines: one would widen the column.
+    first = "simulated, with\n" if all(map(record.simulated, picked)) else ""
+    return f"{first}{label}", _targets
 
 
 def _simulated(record: PlanRecord) -> tuple[Line, ...]:

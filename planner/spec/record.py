@@ -148,3 +148,13 @@ class PlanRecord(Spec):
     assumptions: tuple[str, ...]
     search: SearchReport
     verification: tuple[Verification, ...] = ()
+
+    def simulated(self, option: Option) -> bool:
+        """Return whether an option's upper latencies are simulated ones, not the formula's."""
+        rows = {
+            entry.row
+            for archive in self.archive
+            if archive.hardware.id == option.hardware
+            for entry in archive.simulated
+        }
+        return option.archive_row in rows

@@ -5,6 +5,7 @@ import pytest
 from planner.commands.export import export
 from planner.deploy import TARGETS
 from planner.errors import InputError
+from planner.spec.verification import Simulated
 from tests.deploy.plans import record, stored
 
 
@@ -33,6 +34,22 @@ def test_the_same_plan_gives_the_same_bytes(plan):
 def test_another_plan_has_another_digest(plan, tmp_path):
     other = stored(tmp_path / "other.json", record(max_num_seqs=64))
     assert export(plan, "cheapest", "vllm").digest != export(other, "cheapest", "vllm").digest
+
+
+@pytest.mark.parametrize(
+    ("rows", "said"),
+    [
+        ((), "ttft_p95_ms 400 predicted, 560 with margin, target 800"),
+        ((0,), "ttft_p95_ms 400 predicted by formula, 560 simulated with margin, target 800"),
+    ],
+)
+def test_the_head_says_whether_the_margin_is_on_simulated_times(rows, said, tmp_path):
+    made = record()
+    seen = tuple(Simulated(row=row, upper_ms={"ttft_p95_ms": 400.0}) for row in rows)
+    (archive,) = made.archive
+    made = made.model_copy(update={"archive": (archive.model_copy(update={"simulated": seen}),)})
+    files = export(stored(tmp_path / "plan.json", made), "cheapest", "vllm").files
+    assert any(said in text for text in files.values())
 
 
 def test_a_model_beside_the_plan_is_read(tmp_path):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from planner.report import FORMATS
+from planner.spec.verification import Simulated
 from tests.report.records import option, record
 
 ALWAYS = ("id", "buy", "replicas", "$/Mtok", "TTFT ms", "TPOT ms")
@@ -39,3 +40,19 @@ def test_a_narrow_terminal_does_without_the_least_of_the_columns():
 def test_the_margin_follows_the_simulation_that_it_is_put_on_and_names_the_confidence():
     labels = [line[1:17].strip() for line in FORMATS["table"](record(), width=120).splitlines()]
     assert labels.index("80 % confidence") > labels.index("TPOT bound")
+
+
+@pytest.mark.parametrize("width", [80, 120])
+@pytest.mark.parametrize(("rows", "told"), [((), False), ((1,), False), ((0, 1), True)])
+def test_the_margin_says_that_it_is_on_simulated_times_where_every_pick_was_simulated(
+    width, rows, told
+):
+    made = record(options=(option(), option(id="o-00000002", archive_row=1)))
+    seen = tuple(Simulated(row=row, upper_ms={"ttft_p95_ms": 400.0}) for row in rows)
+    (archive,) = made.archive
+    made = made.model_copy(update={"archive": (archive.model_copy(update={"simulated": seen}),)})
+    lines = FORMATS["table"](made, width=width).splitlines()
+    labels = [line[1:17].strip() for line in lines]
+    at = labels.index("80 % confidence")
+    assert (labels[at - 1] == "simulated, with") is told
+    assert max(map(len, lines[: at + 2])) <= width
