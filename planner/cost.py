@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -79,16 +79,31 @@ class Quotes:
 
     Attributes:
         offers: Rows of ``offers.csv``, cheapest first.
-        prices: USD per instance-hour of each.
+        prices: USD per instance-hour of each; of spot capacity per hour that does its work.
+        lost: Share of what is paid for that does no work, of each; empty = none anywhere.
     """
 
     offers: tuple[Offer, ...]
     prices: tuple[float, ...]
+    lost: tuple[float, ...] = ()
+
+    def __post_init__(self) -> None:
+        if not self.lost:
+            object.__setattr__(self, "lost", (0.0,) * len(self.offers))
 
     def clean(self) -> Quotes:
         """Return the rows without a flag."""
-        kept = [(o, p) for o, p in zip(self.offers, self.prices, strict=True) if not o.flag]
-        return Quotes(tuple(o for o, _ in kept), tuple(p for _, p in kept))
+        return self.where(lambda offer: not offer.flag)
+
+    def where(self, keep: Callable[[Offer], bool]) -> Quotes:
+        """Return the rows that are to be kept."""
+        rows = zip(self.offers, self.prices, self.lost, strict=True)
+        kept = [row for row in rows if keep(row[0])]
+        return Quotes(*(tuple(column) for column in zip(*kept, strict=True))) if kept else NOTHING
+
+
+NOTHING = Quotes((), ())
+"""Nothing for sale."""
 
 
 @dataclass(frozen=True)
@@ -101,39 +116,45 @@ class Bill(Columns):
         usd_per_hour: Price; infinity = nothing for sale.
         quota_use: Instances bought / the offer's quota; 0 = it states none. Above 1: no offer
             sells as many.
+        lost: Share of what is paid for that does no work.
     """
 
     offer: Indices
     instances: Floats
     usd_per_hour: Floats
     quota_use: Floats
+    lost: Floats
 
 
-def cheapest(quotes: Quotes, instances: Floats) -> Bill:
-    """Return the cheapest offer for each number of instances; leases and quotas are kept.
+def cheapest(quotes: Quotes, instances: Floats, time_use: Floats | float = 0.0) -> Bill:
+    """Return the cheapest offer for each number of instances; leases, quotas, deadlines are kept.
 
     Args:
         quotes: Prices of the class that the deployments run on.
         instances: Instances needed, (n,).
+        time_use: Offline: time that the work takes / deadline, (n,); work on capacity that
+            is interrupted takes longer.
 
     Returns:
-        Of the offers whose quota suffices the cheapest; where none does, that which misses by
-        the smallest share.
+        Of the offers whose quota suffices and that meet the deadline the cheapest; where none
+        does, that which misses by the smallest share.
     """
     if not quotes.offers:
         nothing = np.full(len(instances), np.inf)
         none = np.full(len(instances), -1, dtype=np.intp)
-        return Bill(none, instances, nothing, np.zeros(len(instances)))
+        return Bill(none, instances, nothing, *np.zeros((2, len(instances))))
     least = np.array([offer.minimum_instances for offer in quotes.offers], dtype=float)
     most = np.array([offer.quota_instances or np.inf for offer in quotes.offers], dtype=float)
     bought = np.maximum(instances[:, None], least)
     use = bought / most
-    excess = np.maximum(use, 1.0)
+    lost = np.array(quotes.lost)
+    late = np.reshape(time_use, (-1, 1)) / (1.0 - lost)
+    excess = np.maximum(np.maximum(use, late), 1.0)
     costs = bought * np.array(quotes.prices)
     nearest = excess <= excess.min(axis=1, keepdims=True)
     best = np.where(nearest, costs, np.inf).argmin(axis=1)
     rows = np.arange(len(instances))
-    return Bill(best, bought[rows, best], costs[rows, best], use[rows, best])
+    return Bill(best, bought[rows, best], costs[rows, best], use[rows, best], lost[best])
 
 
 def quote(catalog: Catalog, offers: Sequence[Offer]) -> Quotes:
@@ -142,7 +163,12 @@ def quote(catalog: Catalog, offers: Sequence[Offer]) -> Quotes:
     A spot price is that of an instance-hour that does its work.
     """
     priced = sorted((catalog.effective_usd_per_hour(offer), offer.key, offer) for offer in offers)
-    return Quotes(tuple(o for *_, o in priced), tuple(price for price, *_ in priced))
+    share = catalog.terms.interruption_share
+    return Quotes(
+        tuple(offer for *_, offer in priced),
+        tuple(price for price, *_ in priced),
+        tuple(offer.lost_share(share) for *_, offer in priced),
+    )
 
 
 def allowed_offers(catalog: Catalog, purchase: Purchase, as_of: str) -> tuple[Offer, ...]:

@@ -229,3 +229,12 @@ class TestAllowedOffers:
     def test_quotes_are_sorted_by_price(self):
         prices = quote(self.catalog, self.allowed(accelerators=("h100-sxm",))).prices
         assert list(prices) == sorted(prices)
+
+
+def test_on_capacity_that_is_interrupted_work_takes_longer_and_may_miss_the_deadline():
+    # By hand: 10 % does no work; 0.88 / 0.9 = 0.978 of the deadline, 0.92 / 0.9 = 1.022.
+    spot, steady = offer(term="spot"), offer()
+    quotes = Quotes((spot, steady), (5.0, 20.0), (0.1, 0.0))
+    bill = cheapest(quotes, np.array([1.0, 1.0]), np.array([0.88, 0.92]))
+    assert bill.offer.tolist() == [0, 1]
+    assert bill.lost.tolist() == [0.1, 0.0]

@@ -95,6 +95,14 @@ def _money(o: Option) -> Iterator[Item]:
         _n(m.usd_per_hour, "USD/h"),
         f"{o.instances} x {_n(p.usd_per_instance_hour)}",
     )
+    idle = p.interruption_share
+    if idle:
+        yield Item(
+            "cost on the invoice",
+            _n(m.invoiced_usd_per_hour, "USD/h"),
+            f"{_n(m.usd_per_hour)} x (1 - {_n(idle)}): an hour that does its work costs more than"
+            " an hour on the invoice",
+        )
     yield from _owned(o)
     mean = o.capacity_tokens_per_s * m.mean_utilization
     yield Item(
@@ -110,7 +118,9 @@ def _money(o: Option) -> Iterator[Item]:
     yield Item("per million tokens, prompt and output", _n(m.usd_per_mtok_total, "USD"))
     if m.usd_per_job is not None:
         yield Item(
-            "the whole run", _n(m.usd_per_job, "USD"), f"{_n(o.run_hours)} h x {_n(m.usd_per_hour)}"
+            "the whole run",
+            _n(m.usd_per_job, "USD"),
+            f"{_n(o.run_hours)} h x {_n(m.invoiced_usd_per_hour)}",
         )
 
 
@@ -199,7 +209,9 @@ def _latency(record: PlanRecord, o: Option, margin: Margin) -> Iterator[Item]:
             "efficiency.yaml, errors",
         )
     if o.run_hours is not None:
-        yield Item("the whole run", _n(o.run_hours, "h"), "", f"{MODEL_NOTES}, batches")
+        lost = o.money.price.interruption_share
+        work = f"{_n(o.run_hours * (1.0 - lost))} h of work / (1 - {_n(lost)})" if lost else ""
+        yield Item("the whole run", _n(o.run_hours, "h"), work, f"{MODEL_NOTES}, batches")
         yield Item(
             "the whole run with margin",
             _n(o.run_hours * margin.e2e, "h"),

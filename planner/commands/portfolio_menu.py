@@ -14,7 +14,7 @@ from planner.cost import Quotes, cheapest
 from planner.model.arrays import Floats, Indices
 from planner.pareto import nondominated, rounded
 from planner.search.fleet import Pool, compose
-from planner.select.answers import Answers, Priced, answers, priced
+from planner.select.answers import Answers, Priced, answers, priced, time_use
 from planner.select.deploy import Scene
 from planner.select.front import holds
 from planner.select.objectives import chosen, points
@@ -155,8 +155,9 @@ def _at_offers(
     for place, archive in enumerate(stand.scene.archives):
         mine = rows[found.place[rows] == place]
         quotes = stand.quotes.get(archive.hardware.id, Quotes((), ()))
-        for offer, price in zip(quotes.offers, quotes.prices, strict=True):
-            bill = cheapest(Quotes((offer,), (price,)), found.columns["instances"][mine])
+        for offer, price, lost in zip(quotes.offers, quotes.prices, quotes.lost, strict=True):
+            kept = mine[time_use(found, stand.slo)[mine] <= 1.0 - lost]
+            bill = cheapest(Quotes((offer,), (price,)), found.columns["instances"][kept])
             gpus = bill.instances * archive.hardware.gpus_per_instance
             names = (
                 offer.accelerator,
@@ -167,7 +168,7 @@ def _at_offers(
             )
             counted = [gpus * quota.counts(*names) for quota in limited.quotas]
             uses = np.column_stack([bill.usd_per_hour, gpus, *counted])
-            yield (archive.hardware.id, offer, price), mine, uses
+            yield (archive.hardware.id, offer, price), kept, uses
 
 
 def built(have: Stock, rows: Sequence[int]) -> list[Option]:
@@ -179,9 +180,10 @@ def built(have: Stock, rows: Sequence[int]) -> list[Option]:
         quotes: dict[str, Quotes] = {}
         now = []
         for row in left:
-            hardware, offer, price = have.quote[row]
-            sold = quotes.setdefault(hardware, Quotes((offer,), (price,)))
-            if sold.offers == (offer,):
+            hardware, offer, _ = have.quote[row]
+            if hardware not in quotes:
+                quotes[hardware] = have.stand.quotes[hardware].where(offer.__eq__)
+            if quotes[hardware].offers == (offer,):
                 now.append(row)
         stand = have.stand
         answer = stand.priced(quotes)

@@ -79,6 +79,7 @@ COLUMNS: tuple[Column, ...] = (
     *(_price(name) for name in ("source",)),
     *(_money(name) for name in ("usd_per_hour", "usd_per_mtok_output", "usd_per_mtok_total")),
     *(_money(name) for name in ("usd_per_mtok_full", "mean_utilization", "usd_per_job")),
+    _money("invoiced_usd_per_hour"),
     *(_plain(name) for name in ("engine", "generation", "weights", "kv", "tp", "pp", "dp")),
     *(_plain(name) for name in ("replicas", "spare_replicas", "max_num_seqs", "token_budget")),
     *(_plain(name) for name in ("speculation", "draft_tokens")),

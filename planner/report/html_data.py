@@ -94,7 +94,7 @@ def _facts(o: Option) -> Iterator[tuple[str, str]]:
     yield "Buy", words.hardware(o)
     yield "From", words.instance(o)
     yield "Price", f"{words.money(m.price.usd_per_instance_hour)}/h each; {words.price(o)}"
-    yield "Per hour", words.money(m.usd_per_hour)
+    yield "Per hour", "; ".join(filter(None, (words.money(m.usd_per_hour), words.invoiced(o))))
     yield f"Per month ({HOURS_PER_MONTH:.0f} h)", words.money(m.usd_per_hour * HOURS_PER_MONTH)
     yield f"Per year ({HOURS_PER_YEAR:.0f} h)", words.money(m.usd_per_hour * HOURS_PER_YEAR)
     yield "Per Mtok output", f"{words.money(m.usd_per_mtok_output)} at the mean rate"

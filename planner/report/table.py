@@ -76,12 +76,16 @@ def _per_job(option: Option) -> str:
     return f"{words.money(option.money.usd_per_job)} in {hours} h"
 
 
+def _per_hour(option: Option) -> str:
+    return f"{words.money(option.money.usd_per_hour)}\n{words.invoiced(option)}".rstrip()
+
+
 PICK_LINES: tuple[Line, ...] = (
     ("id", lambda o: o.id),
     ("buy", words.hardware),
     ("from", words.instance),
     ("price", words.price),
-    ("USD per hour", lambda o: words.money(o.money.usd_per_hour)),
+    ("USD per hour", _per_hour),
     ("$/Mtok output", lambda o: words.money(o.money.usd_per_mtok_output)),
     ("  all tokens", lambda o: words.money(o.money.usd_per_mtok_total)),
     ("  at full load", lambda o: words.money(o.money.usd_per_mtok_full)),

@@ -125,6 +125,14 @@ def price(option: Option) -> str:
     return f"{TERM_WORDS[row.term]}, seen {row.seen}{flag}"
 
 
+def invoiced(option: Option) -> str:
+    """Return what the invoice says of an hour, and the share that does no work; empty = all do."""
+    share = option.money.price.interruption_share
+    if not share:
+        return ""
+    return f"{money(option.money.invoiced_usd_per_hour)} invoiced, {percent(share)} does no work"
+
+
 def autoscaled(option: Option) -> str:
     """Return the price of a fleet that follows the load profile, and its range of replicas."""
     scaled = option.money.autoscaled

@@ -67,7 +67,8 @@ def deployments(problem: Problem, table: ShapeTable, shapes: Indices) -> Rows:
     next to nothing, a smaller one would keep requests waiting. So the rows of a shape and token
     budget differ in replicas only, and lie next to each other, the fewest first. Offline: the batch
     limits with the highest throughput and the fewest replicas that meet the deadline with the
-    confidence asked, filled up likewise.
+    confidence asked, on machines that are never interrupted and on those that are most, filled up
+    likewise.
     """
     shapes = shapes[table.loss_p90[shapes] <= problem.reach.loss]
     budgets = len(problem.inner.token_budgets)
@@ -141,8 +142,11 @@ def _of_job(problem: Problem, table: ShapeTable, top: Rows) -> Rows:
     job = problem.demand.job
     assert job is not None
     late = runs * job.margins[table.shapes.hardware[grid.shape], table.shapes.stack[grid.shape]]
-    needed = np.ceil(late / job.deadline - 1e-9)
-    return replace(grid, replicas=needed).take(np.flatnonzero(np.isfinite(needed)))
+    deadlines = job.deadline * np.array([1.0, 1.0 - job.lost])
+    needed = np.ceil(late[:, None] / deadlines - 1e-9)
+    new = np.isfinite(needed) & (np.diff(needed, axis=1, prepend=-1.0) > 0)
+    at, column = np.nonzero(new)
+    return replace(grid.take(at), replicas=needed[at, column])
 
 
 def _of_load(problem: Problem, table: ShapeTable, top: Rows) -> Rows:

@@ -39,11 +39,14 @@ class Job:
         deadline: Time for all of them [s].
         margins: What the length of a run is multiplied by to hold with the confidence asked,
             (hardware, stack).
+        lost: Largest share of the time that does no work on what may be bought: where machines
+            are interrupted, some deployments need more replicas.
     """
 
     requests: float
     deadline: float
     margins: Floats
+    lost: float = 0.0
 
 
 @dataclass(frozen=True)

@@ -111,7 +111,7 @@ def setting(
         asked=asked,
         inner=_inner(space),
         conditions=space.conditions,
-        demand=_demand(slo, longest, tables),
+        demand=_demand(slo, longest, tables, _lost(catalog, offers)),
         spare=slo.purchase.spare_replicas,
     )
     moe = use_of(slo, architecture).moe
@@ -316,7 +316,13 @@ def _inner(space: SearchSpace) -> Inner:
     )
 
 
-def _job(slo: Slo, tables: Tables) -> Job | None:
+def _lost(catalog: Catalog, offers: Sequence[Offer]) -> float:
+    """Return the largest share of what is paid for that does no work."""
+    share = catalog.terms.interruption_share
+    return max((offer.lost_share(share) for offer in offers), default=0.0)
+
+
+def _job(slo: Slo, tables: Tables, lost: float) -> Job | None:
     """Return the offline work of slo.yaml; None = it asks for none."""
     offline, confidence = slo.traffic.offline, slo.targets.confidence
     if offline is None:
@@ -329,10 +335,10 @@ def _job(slo: Slo, tables: Tables) -> Job | None:
         for h in tables.hardware
     ]
     deadline = offline.deadline_hours * SECONDS_PER_HOUR
-    return Job(offline.requests, deadline, np.array(margins))
+    return Job(offline.requests, deadline, np.array(margins), lost)
 
 
-def _demand(slo: Slo, longest: float, tables: Tables) -> Demand:
+def _demand(slo: Slo, longest: float, tables: Tables, lost: float) -> Demand:
     mixed = slo_mixture(slo)
     return Demand(
         workload=mixed.whole,
@@ -341,5 +347,5 @@ def _demand(slo: Slo, longest: float, tables: Tables) -> Demand:
         longest=longest,
         headroom=slo.headroom,
         routing=slo.routing,
-        job=_job(slo, tables),
+        job=_job(slo, tables, lost),
     )

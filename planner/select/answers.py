@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -142,7 +142,8 @@ class Priced:
     """Answers with what they cost, (n,).
 
     Attributes:
-        answers: The rows.
+        answers: The rows; offline runs as long as they take on what is bought: on capacity that
+            is interrupted longer than in the archive.
         bill: Cheapest purchase.
         flagged: Whether that price carries a flag.
         money: USD per hour and per million tokens, by the name of the record's field.
@@ -170,15 +171,16 @@ def priced(
     """Return the rows with their cheapest purchase among the quotes of their class.
 
     Args:
-        found: From ``answers(archives)``.
+        found: From ``answers(archives)``; not those of ``Priced``, whose runs are longer already.
         archives: The archive.
         quotes: Prices by hardware class id; a class without any cannot be bought.
         slo: Limits, and the mean rate that tokens are paid for.
     """
     nothing = Quotes((), ())
+    instances, used = found.columns["instances"], time_use(found, slo)
     bills = [
-        cheapest(quotes.get(a.hardware.id, nothing), found.columns["instances"][found.place == i])
-        for i, a in enumerate(archives)
+        cheapest(quotes.get(a.hardware.id, nothing), instances[mine], used[mine])
+        for a, mine in ((a, found.place == i) for i, a in enumerate(archives))
     ]
     bill = Bill.join(bills) if bills else cheapest(nothing, np.zeros(0))
     flags = {a.hardware.id: quotes.get(a.hardware.id, nothing).offers for a in archives}
@@ -188,6 +190,7 @@ def priced(
     ]
     money = _money(found, bill, slo)
     power = _power(found, archives, bill, money, slo)
+    found = _interrupted(found, bill)
     return Priced(
         answers=found,
         bill=bill,
@@ -196,6 +199,21 @@ def priced(
         power=power,
         uses=_uses(found, bill, power, slo),
     )
+
+
+def time_use(found: Answers, slo: Slo) -> Floats:
+    """Return the share of the deadline that runs take where nothing interrupts them, (n,)."""
+    offline = slo.traffic.offline
+    if offline is None:
+        return np.zeros(len(found))
+    return found.columns["run_upper_hours"] / offline.deadline_hours
+
+
+def _interrupted(found: Answers, bill: Bill) -> Answers:
+    """Return rows whose offline runs take what interruptions and boots add."""
+    names = ("run_hours", "run_upper_hours")
+    longer = {name: found.columns[name] / (1.0 - bill.lost) for name in names}
+    return replace(found, columns={**found.columns, **longer})
 
 
 def _money(found: Answers, bill: Bill, slo: Slo) -> dict[str, Floats]:

@@ -140,9 +140,11 @@ def _figures(scene: Scene, slo: Slo, c: Candidates) -> _Figures:
 
 SAME = (
     "engine", "generation", "weights", "kv", "tp", "pp", "dp", "replicas", "max_num_seqs",
-    "token_budget", "speculation", "draft_tokens", "wait_probability", "run_hours",
+    "token_budget", "speculation", "draft_tokens", "wait_probability",
 )  # fmt: skip
 """Columns of the archive that an option has too."""
+LENGTH = "run_hours"
+"""Column of the answers that an option has too: on spot it is longer than in the archive."""
 RATES = ("utilization", "slots", "output_tokens_per_s", "capacity_tokens_per_s")
 """Columns of the answers that an option has too: a simulation may have moved them."""
 
@@ -155,7 +157,7 @@ def _option(scene: Scene, shop: Shop, slo: Slo, case: QualityCase, r: _Row) -> O
     bought = int(r.answer.bill.instances[r.row])
     off, limit = rows.speculation[row] == OFF, rows.max_num_seqs[row]
     shared: dict[str, Any] = {name: getattr(rows, name)[row] for name in SAME}
-    shared |= {name: r.column(name) for name in RATES}
+    shared |= {name: r.column(name) for name in RATES} | {LENGTH: r.maybe(LENGTH)}
     return Option(
         id=identity(scene, place, row),
         hardware=hardware.id,
@@ -185,7 +187,7 @@ def _option(scene: Scene, shop: Shop, slo: Slo, case: QualityCase, r: _Row) -> O
         intervals=intervals(
             scene.catalog,
             (rows.generation[row], hardware.accelerator),
-            (_latency(r, "ttft"), _latency(r, "tpot"), rows.run_hours[row]),
+            (_latency(r, "ttft"), _latency(r, "tpot"), r.maybe(LENGTH)),
             r.column("capacity_tokens_per_s"),
             money.usd_per_mtok_output,
         ),

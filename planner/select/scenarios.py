@@ -166,7 +166,9 @@ def effects(subjects: Subjects, scenario: Scenario) -> list[Effect]:
             late = np.ones_like(late)
         hours = np.array([option.run_hours or 0.0 for option in subjects.options]) * longer
         use = hours * late / subjects.slo.traffic.offline.deadline_hours
-        hour, mtok = hour * hours, mtok * longer
+        # The price is that of an hour that does its work; the run has hours that do none.
+        lost = np.array([m.price.interruption_share for m in money])
+        hour, mtok = hour * hours * (1.0 - lost), mtok * longer
     return [
         Effect(number(m), number(h), number(u) if np.isfinite(u) else None)
         for m, h, u in zip(mtok, hour, use, strict=True)

@@ -175,8 +175,7 @@ def _flip(ground: Ground, option: Option, *, cheapest: bool) -> Flip | None:
 
 
 def _without(quotes: Quotes, key: tuple[str, ...]) -> Quotes:
-    kept = [(o, p) for o, p in zip(quotes.offers, quotes.prices, strict=True) if o.key != key]
-    return Quotes(tuple(o for o, _ in kept), tuple(p for _, p in kept))
+    return quotes.where(lambda offer: offer.key != key)
 
 
 def _as_good(ground: Ground, chosen: Front, option: Option) -> Mask:

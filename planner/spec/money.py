@@ -91,7 +91,8 @@ class Money(Spec):
     """What an option costs, and the price row it rests on.
 
     Attributes:
-        usd_per_hour: Whole instances x price [USD/h].
+        usd_per_hour: Whole instances x price [USD/h]; of spot capacity per hour that does its
+            work.
         usd_per_mtok_output: Per million output tokens at the mean rate.
         usd_per_mtok_total: Per million tokens, prompt and output, at the mean rate.
         usd_per_mtok_full: Per million output tokens if every replica ran at its capacity.
@@ -112,6 +113,11 @@ class Money(Spec):
     price: Price
     autoscaled: Autoscaled | None = None
     owned: OwnedParts | None = None
+
+    @property
+    def invoiced_usd_per_hour(self) -> float:
+        """What an hour costs on the invoice, whether it does its work or not [USD/h]."""
+        return self.usd_per_hour * (1.0 - self.price.interruption_share)
 
 
 class Energy(Spec):

@@ -16,7 +16,7 @@ from planner.files import dump_yaml
 from planner.report import FORMATS
 from planner.select.scenarios import Scenario, Subjects, effects
 from planner.spec.record_file import read_record
-from tests.commands.small_plans import slo, small_plan, space
+from tests.commands.small_plans import CHIPS, slo, small_plan, space
 
 CATALOG = load_catalog()
 EFFICIENCY = Path("hardware_catalog/efficiency.yaml")
@@ -139,3 +139,42 @@ def test_two_confidences_in_one_portfolio_get_the_plans_they_get_alone(plans, tm
     for one, share in zip(record.plans, (0.5, 0.9), strict=True):
         found = read_record(folder / one.file)
         assert found.options == plans[share].options
+
+
+def test_on_spot_a_run_takes_the_tenth_longer_that_does_no_work_and_still_keeps_the_deadline():
+    bought = {"accelerators": CHIPS, "allow_flagged_prices": True, "terms": ("spot",)}
+    spot = small_plan(CATALOG, offline(0.8, purchase=bought))
+    assert spot.options
+    for option in spot.options:
+        money, lost = option.money, option.money.price.interruption_share
+        assert lost == 0.1
+        work = 30_000_000 / option.rate_per_s / 3600
+        assert option.run_hours == pytest.approx(work / 0.9, rel=1e-4)
+        assert option.targets[0].predicted == option.run_hours
+        assert option.targets[0].upper <= HOURS
+        assert money.usd_per_job == pytest.approx(
+            option.run_hours * money.usd_per_hour * 0.9, rel=1e-4
+        )
+    stored = open_plan(spot, CATALOG)
+    (planned, *_) = effects(
+        Subjects(stored.scene, stored.slo, spot.options), Scenario("as planned")
+    )
+    assert planned.usd_per_hour == pytest.approx(spot.options[0].money.usd_per_job, rel=1e-4)
+    text = " ".join(FORMATS["table"](spot, width=200).split())
+    cheapest = next(o for o in spot.options if o.id == spot.picks["cheapest"])
+    assert f"${cheapest.money.usd_per_hour * 0.9:.2f} invoiced, 10 % does no work" in text
+
+
+def test_the_search_has_the_replicas_that_spot_needs_beside_those_that_steady_machines_need():
+    ids = []
+    for terms in (("on_demand",), ("spot",)):
+        bought = {"accelerators": ("h100-sxm",), "allow_flagged_prices": True, "terms": terms}
+        asked = offline(0.8, purchase=bought)
+        huge = asked.traffic.model_copy(
+            update={"offline": asked.traffic.offline.model_copy(update={"requests": 60_000_000})}
+        )
+        got = small_plan(CATALOG, asked.model_copy(update={"traffic": huge}))
+        cheapest = next(o for o in got.options if o.id == got.picks["cheapest"])
+        ids.append(cheapest.replicas)
+    # A ninth more, give or take the rounding to whole instances.
+    assert ids[0] < ids[1] <= ids[0] / 0.9 + 8

@@ -1,5 +1,7 @@
 """What is on the front, what is picked, and what is listed apart."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -277,3 +279,19 @@ def test_offline_costs_the_run():
     late = solve([archive("a", {**row, "run_hours": 5.0})], [10.0], asked)
     assert len(late.rows) == 0
     assert len(late.untrusted) == 0
+
+
+def test_an_offline_run_on_spot_takes_what_interruptions_add_and_costs_the_same():
+    # By hand: 3.6 h of work where 10 % of the time does none take 4 h, at 9 USD an invoiced hour.
+    row = {"run_hours": 3.6, "ttft_p95_ms": None, "tpot_p95_ms": None, "wait_probability": None}
+    offline = {
+        "offline": {"requests": 7200, "deadline_hours": 5.0},
+        "prompt_tokens": 900.0,
+        "output_tokens": 100.0,
+    }
+    one = [archive("a", row)]
+    sold = {key: replace(q, lost=(0.1,)) for key, q in quotes(one, 10.0).items()}
+    got = priced(answers(one), one, sold, slo(traffic=offline, slo={}))
+    assert got.answers.columns["run_hours"] == pytest.approx([4.0])
+    assert got.uses["deadline_hours"] == pytest.approx([0.8])
+    assert got.money["usd_per_job"] == pytest.approx([4.0 * 9.0])
