@@ -69,6 +69,7 @@ def _option(pack: Pack, o: Option) -> Data:
         "ttft95": None if o.ttft is None else o.ttft.p95_ms,
         "tpot95": None if o.tpot is None else o.tpot.p95_ms,
         "run_hours": o.run_hours,
+        "run": words.duration(o.run_hours),
         "use": o.utilization,
         "mean_use": o.money.mean_utilization,
         "loss": o.quality.median,
@@ -108,7 +109,7 @@ def _facts(o: Option) -> Iterator[tuple[str, str]]:
     if o.energy is not None:
         yield "Energy", words.energy(o.energy)
     if m.usd_per_job is not None:
-        yield "The whole run", f"{words.money(m.usd_per_job)} in {words.number(o.run_hours)} h"
+        yield "The whole run", words.run(o)
     yield "Engine", words.engine(o)
     yield "Weights / KV cache", f"{o.weights} / {o.kv}"
     yield "Replicas", words.parallelism(o)

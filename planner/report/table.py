@@ -71,11 +71,6 @@ def _targets(option: Option) -> str:
     return "\n".join(lines) or "-"
 
 
-def _per_job(option: Option) -> str:
-    hours = words.number(option.run_hours)
-    return f"{words.money(option.money.usd_per_job)} in {hours} h"
-
-
 def _per_hour(option: Option) -> str:
     return f"{words.money(option.money.usd_per_hour)}\n{words.invoiced(option)}".rstrip()
 
@@ -103,14 +98,15 @@ def _intervals(option: Option) -> str:
     found = option.intervals
     if found is None:
         return "-"
+    run = found.run_hours
     named = (
-        ("TTFT p95", found.ttft_p95_ms, "ms"),
-        ("TPOT p95", found.tpot_p95_ms, "ms"),
-        ("run", found.run_hours, "h"),
+        ("TTFT p95", found.ttft_p95_ms, ("ms", 1.0)),
+        ("TPOT p95", found.tpot_p95_ms, ("ms", 1.0)),
+        ("run", run, words.time_unit(run.high if run else 0.0)),
     )
     lines = [
-        f"{name} {words.number(x.low)}-{words.number(x.high)} {unit}"
-        for name, x, unit in named
+        f"{name} {words.number(x.low * size)}-{words.number(x.high * size)} {unit}"
+        for name, x, (unit, size) in named
         if x is not None
     ]
     cost = found.usd_per_mtok_output
@@ -124,7 +120,7 @@ ONLINE_LINES: tuple[Line, ...] = (
     ("80 % interval", _intervals),
     ("TPOT bound", lambda o: words.milliseconds(o.bound_tpot_ms)),
 )
-OFFLINE_LINES: tuple[Line, ...] = (("the whole run", _per_job), ("80 % interval", _intervals))
+OFFLINE_LINES: tuple[Line, ...] = (("the whole run", words.run), ("80 % interval", _intervals))
 LAST_LINES: tuple[Line, ...] = (
     ("output tokens/s", lambda o: words.number(o.output_tokens_per_s)),
     ("utilization", lambda o: words.percent(o.utilization)),

@@ -4,12 +4,18 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Iterator, Mapping
+from decimal import Decimal
 from typing import Any
 
 from planner.counting import counted
 from planner.spec.money import Energy
 from planner.spec.option import Option
 from planner.spec.record import PlanRecord, Relaxation
+from planner.units import SECONDS_PER_HOUR
+
+SHORT_HOURS = 0.1
+"""Times below are told in minutes or seconds."""
+CENT = 0.01
 
 PICK_TITLES: Mapping[str, str] = {
     "cheapest": "Cheapest",
@@ -42,7 +48,8 @@ def number(value: float | None, digits: int = 3) -> str:
     magnitude = len(str(int(abs(value))))
     if magnitude >= digits:
         return f"{value:,.0f}"
-    return f"{float(f'{value:.{digits}g}'):,.10g}"
+    shown = f"{float(f'{value:.{digits}g}'):,.10g}"
+    return f"{Decimal(shown):f}" if "e" in shown else shown
 
 
 def count(value: int, noun: str) -> str:
@@ -55,6 +62,28 @@ def money(value: float | None) -> str:
     if value is None:
         return "-"
     return f"${value:,.2f}" if value >= 1 else f"${value:.3f}"
+
+
+def duration(hours: float | None) -> str:
+    """Return a time in hours; below 0.1 h in minutes, below one minute in seconds."""
+    if hours is None:
+        return "-"
+    unit, size = time_unit(hours)
+    return f"{number(hours * size)} {unit}"
+
+
+def time_unit(hours: float) -> tuple[str, float]:
+    """Return the unit that suits a time, and how many of it an hour has."""
+    if hours >= SHORT_HOURS:
+        return "h", 1.0
+    return ("min", 60.0) if hours * 60.0 >= 1.0 else ("s", SECONDS_PER_HOUR)
+
+
+def run(option: Option) -> str:
+    """Return what the whole of an offline run costs, and how long it takes."""
+    cost = option.money.usd_per_job
+    least = cost is not None and cost < CENT
+    return f"{'< $0.01' if least else money(cost)} in {duration(option.run_hours)}"
 
 
 def milliseconds(value: float | None) -> str:

@@ -116,3 +116,25 @@ def test_markup_in_the_name_of_a_class_is_shown_as_text():
 def test_gpus_that_are_paid_for_and_do_nothing_are_told(changes, said):
     made = option(gpus_per_replica=changes["tp"], **changes)
     assert words.parallelism(made) == said
+
+
+@pytest.mark.parametrize(
+    ("hours", "expected"),
+    [(20.8, "20.8 h"), (0.1, "0.1 h"), (0.05, "3 min"), (8.21e-05, "0.296 s"), (None, "-")],
+)
+def test_short_times_are_told_in_minutes_or_seconds(hours, expected):
+    assert words.duration(hours) == expected
+
+
+@pytest.mark.parametrize(
+    ("usd", "expected"), [(0.0004, "< $0.01 in 0.296 s"), (0.012, "$0.012 in 0.296 s")]
+)
+def test_a_run_that_costs_less_than_a_cent_is_not_told_as_free(usd, expected):
+    option = record().options[0]
+    money = option.money.model_copy(update={"usd_per_job": usd})
+    made = option.model_copy(update={"money": money, "run_hours": 8.21e-05})
+    assert words.run(made) == expected
+
+
+def test_small_numbers_have_no_exponent():
+    assert words.number(8.21e-05) == "0.0000821"

@@ -71,7 +71,7 @@ const hover = (o) => [
   `<b>${plain(o.picks.join(", ") || o.id)}</b>`, plain(o.hardware), plain(o.bought),
   plain(`${o.engine}, ${o.weights} / ${o.kv}, ${o.layout}, speculation ${o.speculation}`),
   `${usd(o.mtok)} per Mtok output, ${usd(o.hour)}/h`,
-  o.tpot95 === null ? `run ${short(o.run_hours)} h` : `TTFT p95 ${ms(o.ttft95)}, TPOT p95 ${ms(o.tpot95)}`,
+  o.tpot95 === null ? `run ${o.run}` : `TTFT p95 ${ms(o.ttft95)}, TPOT p95 ${ms(o.tpot95)}`,
   `utilization ${percent(o.use)}, quality loss ${short(o.loss)} %, ${EVIDENCE[o.evidence]}`,
   o.flags.length ? plain(o.flags.join(", ")) : null,
 ].filter((line) => line !== null).join("<br>");
@@ -173,7 +173,7 @@ function drawPicks() {
     card.append(make("h3", o.picks.join(", ")), make("p", `${usd(o.mtok)}`, "amount"), make("p", "per million output tokens", "quiet"),
       make("p", `${usd(o.hour)}/h, ${whole(o.month)} a month`), make("p", o.hardware), make("p", o.bought, "quiet"),
       make("p", `${o.engine}, ${o.weights} / ${o.kv}, ${o.layout}`),
-      make("p", o.tpot95 === null ? `done in ${short(o.run_hours)} h` : `TTFT p95 ${ms(o.ttft95)}, TPOT p95 ${ms(o.tpot95)}`),
+      make("p", o.tpot95 === null ? `done in ${o.run}` : `TTFT p95 ${ms(o.ttft95)}, TPOT p95 ${ms(o.tpot95)}`),
       make("p", `quality loss ${o.quality}; ${EVIDENCE[o.evidence]}`, "quiet"));
     card.addEventListener("click", () => { showOption(o.id); document.getElementById("option").scrollIntoView({ behavior: "smooth" }); });
     node.append(card);
