@@ -28,6 +28,8 @@ from planner.spec.lengths import MAX_TOKENS, Lengths
 LEAST_REQUESTS = 1000
 """For a p99: ten requests beyond it."""
 LEAST_SECONDS = 300
+LEAST_BATCHES = 2
+"""Offline: full batches of every replica; with fewer, most of a run is its start and its end."""
 LENGTHS = 2000
 """Rows of a file of lengths; a longer run draws some of them again."""
 GOLDEN = (math.sqrt(5.0) - 1.0) / 2.0
@@ -85,9 +87,8 @@ def load(d: Deployment) -> Load:
     if prompts is None or outputs is None:
         raise InputError(d.option.id, ["the plan's lengths are a trace or classes; replay those"])
     rate = None if traffic.offline is not None else d.option.rate_per_s
-    requests = LEAST_REQUESTS
-    if rate is not None:
-        requests = max(requests, math.ceil(rate * LEAST_SECONDS))
+    many = LEAST_BATCHES * d.option.replicas * _batch(d) if rate is None else rate * LEAST_SECONDS
+    requests = max(LEAST_REQUESTS, math.ceil(many))
     prefix = round(prompts.mean * traffic.prefix_hit_rate)
     return Load(
         rate=rate,
@@ -103,6 +104,11 @@ def load(d: Deployment) -> Load:
         burstiness=traffic.burstiness,
         limits=_limits(d),
     )
+
+
+def _batch(d: Deployment) -> int:
+    """Return the sequences that one replica may have in flight."""
+    return d.option.max_num_seqs * d.option.dp
 
 
 def _pairs(prompts: Lengths, outputs: Lengths, context: int | None) -> tuple[tuple[int, int], ...]:
@@ -163,11 +169,12 @@ def _setup(d: Deployment, work: Load) -> list[str]:
     return lines
 
 
-def _about(d: Deployment, result: str) -> str:
+def _about(d: Deployment, work: Load, result: str) -> str:
     one = d.option.rate_per_s / d.option.replicas
+    share = f"RATE={one:g}" if work.rate else f"1/{d.option.replicas} of the requests"
     return (
         f"{header(d)}\n"
-        f"URL: the whole deployment; for one replica alone run with RATE={one:g}.\n"
+        f"URL: the whole deployment; for one replica alone run with {share}.\n"
         f"Then: plan verify PLAN {result} --option {d.option.id}"
         f"\n  or: plan calibrate {result} ... --plan PLAN --option {d.option.id}"
     )
@@ -179,7 +186,7 @@ def vllm_bench(d: Deployment) -> dict[str, str]:
     data, files = _dataset(d, work)
     bench = _bench(work, data, (Shell('"${URL}"'), Shell('"${MODEL}"'), Shell('"${RATE}"')))
     words = [*bench, "--save-result", "--result-filename", result]
-    about = _about(d, result) + _lengths_note(work, files)
+    about = _about(d, work, result) + _lengths_note(work, files)
     return {f"{d.name}-vllm-bench.sh": script(words, about, _setup(d, work)), **files}
 
 
@@ -243,7 +250,15 @@ def vllm_sweep(d: Deployment) -> dict[str, str]:
         for a in STEPS for b in STEPS
     ]  # fmt: skip
     one = o.rate_per_s / o.replicas
-    bench = [{"request_rate": float(f"{one * share:.4g}")} for share in RATES]
+    bench: list[dict[str, float]] = [
+        {"request_rate": float(f"{one * share:.4g}")} for share in RATES
+    ]
+    said = "One replica under its share of the rate."
+    if work.rate is None:
+        # Enough for the largest batch limit that is tried.
+        most = LEAST_BATCHES * math.ceil(max(STEPS) * _batch(d))
+        bench = [{"num_prompts": max(LEAST_REQUESTS, most)}]
+        said = "One replica, its requests all at once."
     data, files = _dataset(d, work)
     where = (f"http://localhost:{d.runtime.port}", d.model, f"{one:g}")
     bench_words = _bench(work, data, where)
@@ -257,7 +272,7 @@ def vllm_sweep(d: Deployment) -> dict[str, str]:
         "--output-dir", name,
     ]  # fmt: skip
     return {
-        f"{name}.sh": script(words, f"{header(d)}\nOne replica under its share of the rate.{note}"),
+        f"{name}.sh": script(words, f"{header(d)}\n{said}{note}"),
         f"{name}-serve.json": json.dumps(serve, indent=1) + "\n",
         f"{name}-bench.json": json.dumps(bench, indent=1) + "\n",
         **files,
@@ -296,7 +311,7 @@ def guidellm(d: Deployment) -> dict[str, str]:
         "--constraint", f"kind=max_duration,seconds={work.seconds}",
         "--output", f"kind=json,path={result}",
     ]  # fmt: skip
-    about = _about(d, result) + _symmetric(work)
+    about = _about(d, work, result) + _symmetric(work)
     if work.burstiness != 1:
         about += f"\nNOTE: the plan's gaps have a squared CV of {work.burstiness:g}; these have 1."
     return {f"{d.name}-guidellm.sh": script(words, about, _setup(d, work))}
@@ -326,7 +341,7 @@ def inference_perf(d: Deployment) -> dict[str, str]:
             **({"goodput": {"constraints": limits}} if limits else {}),
         },
     }
-    about = _about(d, "stage_0_lifecycle_metrics.json") + _symmetric(work)
+    about = _about(d, work, "stage_0_lifecycle_metrics.json") + _symmetric(work)
     use = f"Use: inference-perf --config_file {d.name}-inference-perf.yaml"
     name = f"{d.name}-inference-perf.yaml"
     return {name: dump_yaml(config, comment=f"{about}\n{use}")}

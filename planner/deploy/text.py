@@ -59,10 +59,19 @@ def header(d: Deployment) -> str:
         f"{o.kv} KV cache.",
         f"{d.engine.name} {d.version}, evidence: {o.evidence}. On {o.instances} x "
         f"{price.provider} {price.instance_type} in {price.region}.",
-        f"At {o.rate_per_s:g} requests/s: {_predicted(d)}.",
+        f"{_load(d)}: {_predicted(d)}.",
         f"Option {o.id} of plan sha256:{d.digest}, slo-planner {d.record.planner_version}.",
     ]
     return "\n".join([*lines, *(f"NOTE: {note}" for note in d.notes)])
+
+
+def _load(d: Deployment) -> str:
+    offline = d.slo.traffic.offline
+    if offline is None:
+        return f"At {d.option.rate_per_s:g} requests/s"
+    return (
+        f"As a batch job of {counted(offline.requests, 'request', shown=f'{offline.requests:,}')}"
+    )
 
 
 def _predicted(d: Deployment) -> str:

@@ -204,3 +204,21 @@ def test_every_run_says_what_to_do_with_its_result(target, exported):
     text = text_of(exported(target))
     assert "plan verify PLAN" in text
     assert "plan calibrate" in text
+
+
+def test_a_batch_job_fills_the_batch_of_every_replica_twice_and_names_no_rate(exported, words):
+    # By hand: 2 x 8 replicas x 2 ranks x 512 sequences.
+    sized = {"replicas": 8, "dp": 2, "max_num_seqs": 512}
+    text = text_of(exported("vllm-bench", **OFFLINE, **sized))
+    assert value(words(text), "--num-prompts") == "16384"
+    assert "RATE" not in text
+    assert "requests/s" not in text
+    assert "As a batch job of 9,000 requests" in text
+    assert "for one replica alone run with 1/8 of the requests" in text
+
+
+def test_a_sweep_of_a_batch_job_sends_all_at_once(exported):
+    made = exported("vllm-sweep", **OFFLINE, max_num_seqs=512)
+    (bench,) = [json.loads(t) for name, t in made.files.items() if name.endswith("-bench.json")]
+    # By hand: twice the largest limit tried, 2 x 512.
+    assert bench == [{"num_prompts": 2048}]
