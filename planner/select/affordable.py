@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from planner.candidates.demand import sized_rate, slo_mixture
+from planner.candidates.demand import job_load, sized_rate, slo_mixture
 from planner.candidates.quality import QualityCase
 from planner.cost import Quotes
 from planner.cost_owned import W_PER_KW
-from planner.model.arrays import Floats
+from planner.model.arrays import Floats, Indices
+from planner.model.batching import offline_batch
 from planner.model.queueing import capacity
 from planner.select.answers import Priced, answers, priced
 from planner.select.deploy import Scene
@@ -19,6 +20,7 @@ from planner.select.misses import PURCHASE, miss
 from planner.select.named import Named, number, placed
 from planner.select.options import Shop, options
 from planner.spec.archive import ClassArchive
+from planner.spec.option import Option
 from planner.spec.purchase import Purchase
 from planner.spec.record import Miss
 from planner.spec.slo import Slo
@@ -40,16 +42,18 @@ def within_limits(
         every: Priced rows.
 
     Returns:
-        It, at the rate that it carries; None = offline work, no such limits, or not one replica
-        of anything can be bought.
+        It, at the rate that it carries, offline with the time that it takes; None = no such
+        limits, or not one replica of anything can be bought.
     """
-    if slo.traffic.offline is not None or not any(name in every.uses for name in PURCHASE):
+    if not any(name in every.uses for name in PURCHASE):
         return None
     fleets = [_most(archive, shop.quotes, slo.purchase) for archive in scene.archives]
     replicas = np.concatenate([np.zeros(0), *fleets])
     rows = np.flatnonzero(replicas >= 1.0)
     if not len(rows):
         return None
+    if slo.traffic.offline is not None:
+        return _soonest(scene, slo, case, shop, every, (rows, replicas[rows]))
     found = every.answers
     c = scene.candidates(found.place[rows], found.row[rows])
     each = capacity(c, scene.parameters, slo_mixture(slo).whole)
@@ -61,6 +65,35 @@ def within_limits(
     if rate >= sized_rate(slo):
         return None
     return _miss(scene, slo, case, shop, (place, row, int(replicas[rows[best]]), rate))
+
+
+def _soonest(
+    scene: Scene,
+    slo: Slo,
+    case: QualityCase,
+    shop: Shop,
+    every: Priced,
+    fleets: tuple[Indices, Floats],
+) -> Miss | None:
+    """Return the fleet that ends the offline work soonest; None = it meets the deadline.
+
+    Args:
+        scene, slo, case, shop, every: As in ``within_limits``.
+        fleets: Rows, and the most replicas of each.
+    """
+    found, (rows, replicas) = every.answers, fleets
+    c = scene.candidates(found.place[rows], found.row[rows])
+    sized = replace(c, layout=replace(c.layout, replicas=replicas))
+    run = offline_batch(sized, scene.parameters, job_load(slo, len(rows))).run
+    margin = found.columns["run_upper_hours"][rows] / found.columns["run_hours"][rows]
+    trusted = ~found.unvalidated[rows] | slo.purchase.allow_unvalidated
+    best = int(np.lexsort((run * margin, ~trusted))[0])
+    place, row = int(found.place[rows[best]]), int(found.row[rows[best]])
+    made = _alone(scene, slo, case, shop, (place, row, int(replicas[best])))
+    if made is None or made.priced.uses["deadline_hours"][0] <= 1.0:
+        return None
+    near = miss(made.scene, slo, made.priced, 0, made.option, "within the purchase limits")
+    return near.model_copy(update={"option": made.option.model_copy(update={"archive_row": row})})
 
 
 def _most(archive: ClassArchive, quotes: Mapping[str, Quotes], purchase: Purchase) -> Floats:
@@ -88,26 +121,46 @@ def _most(archive: ClassArchive, quotes: Mapping[str, Quotes], purchase: Purchas
     return result
 
 
+@dataclass(frozen=True)
+class _Made:
+    """A deployment on its own: its scene, its price, and its option."""
+
+    scene: Scene
+    priced: Priced
+    option: Option
+
+
+def _alone(
+    scene: Scene, slo: Slo, case: QualityCase, shop: Shop, chosen: tuple[int, int, int]
+) -> _Made | None:
+    """Return a row of an archive with other replicas under the load of slo.yaml."""
+    place, row, replicas = chosen
+    archive = scene.archives[place]
+    made = placed(scene, slo, case, named(archive, row, replicas), [archive.hardware])
+    if not made.archives:
+        return None
+    alone = replace(scene, archives=made.archives)
+    every = priced(answers(made.archives), made.archives, shop.quotes, slo)
+    (option,) = options(alone, shop, slo, case, (every, np.zeros(1, dtype=np.intp)))
+    return _Made(alone, every, option)
+
+
 def _miss(
     scene: Scene, slo: Slo, case: QualityCase, shop: Shop, chosen: tuple[int, int, int, float]
 ) -> Miss | None:
     place, row, replicas, rate = chosen
-    archive = scene.archives[place]
     asked = with_rate(slo, rate)
-    made = placed(scene, asked, case, named(archive, row, replicas), [archive.hardware])
-    if not made.archives:
+    made = _alone(scene, asked, case, shop, (place, row, replicas))
+    if made is None:
         return None
-    alone = replace(scene, archives=made.archives)
-    every = priced(answers(made.archives), made.archives, shop.quotes, asked)
-    (option,) = options(alone, shop, asked, case, (every, np.zeros(1, dtype=np.intp)))
-    near = miss(alone, asked, every, 0, option, "within the purchase limits")
+    near = miss(made.scene, asked, made.priced, 0, made.option, "within the purchase limits")
     wanted = sized_rate(slo)
     lower = f"rate_per_s: {_text(rate)}"
     further = [text for text in near.would_do if text.startswith("rate_per_s")]
     relaxed = [f"{lower} with {text}" for text in near.would_do if " more" not in text]
     kept = [text for text in relaxed if not text.startswith(f"{lower} with rate_per_s")]
     # The archive holds the same deployment with the replicas that the load needs.
-    shown = option.model_copy(update={"archive_row": row})
+    shown = made.option.model_copy(update={"archive_row": row})
     return near.model_copy(
         update={
             "option": shown,

@@ -127,7 +127,7 @@ def assumed(catalog: Catalog, chosen: Sequence[Option]) -> Iterator[str]:
         shares = ", ".join(f"{share:.0%}" for share in sorted(lost))
         yield (
             f"Spot: {shares} of what is paid for is taken to do no work (interruptions, boots);"
-            " amounts are for the rest."
+            " amounts are for the rest, and offline runs take as much longer."
         )
     if any(option.money.price.term == "owned" for option in chosen):
         yield (

@@ -178,3 +178,26 @@ def test_the_search_has_the_replicas_that_spot_needs_beside_those_that_steady_ma
         ids.append(cheapest.replicas)
     # A ninth more, give or take the rounding to whole instances.
     assert ids[0] < ids[1] <= ids[0] / 0.9 + 8
+
+
+@pytest.mark.parametrize("terms", [("on_demand",), ("spot",)])
+def test_a_deadline_that_the_gpus_allowed_miss_is_told_with_one_that_they_keep(terms):
+    bought = {
+        "accelerators": CHIPS,
+        "allow_flagged_prices": True,
+        "max_gpus": 4,
+        "terms": terms,
+    }
+    asked = offline(0.8, purchase=bought)
+    missed = small_plan(CATALOG, asked)
+    assert not missed.options
+    (near,) = [m for m in missed.misses if m.kind == "within the purchase limits"]
+    assert near.option.gpus == 4
+    (told,) = near.would_do
+    key, _, hours = told.partition(": ")
+    assert key == "traffic.offline.deadline_hours"
+    for share, found in ((1.0, True), (0.98, False)):
+        job = asked.traffic.offline.model_copy(update={"deadline_hours": float(hours) * share})
+        traffic = asked.traffic.model_copy(update={"offline": job})
+        got = small_plan(CATALOG, asked.model_copy(update={"traffic": traffic}))
+        assert bool(got.options) == found
