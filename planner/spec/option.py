@@ -166,7 +166,7 @@ class Option(Spec):
         utilization, wait_probability, slots: As in Rows.
         rate_per_s: Rate sized for [1/s]; offline: mean rate of the run.
         output_tokens_per_s, capacity_tokens_per_s: As in Rows.
-        run_hours: Offline: length of the run.
+        run_hours: Offline: length of the run, what interruptions add on spot included.
         memory: Break-down per GPU.
         money: Cost.
         quality: Loss.
