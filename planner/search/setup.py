@@ -111,7 +111,7 @@ def setting(
         asked=asked,
         inner=_inner(space),
         conditions=space.conditions,
-        demand=_demand(slo, longest, tables, _lost(catalog, offers)),
+        demand=_demand(slo, longest, tables, _lost(slo, catalog, offers)),
         spare=slo.purchase.spare_replicas,
     )
     moe = use_of(slo, architecture).moe
@@ -316,10 +316,14 @@ def _inner(space: SearchSpace) -> Inner:
     )
 
 
-def _lost(catalog: Catalog, offers: Sequence[Offer]) -> float:
-    """Return the largest share of what is paid for that does no work."""
+def _lost(slo: Slo, catalog: Catalog, offers: Sequence[Offer]) -> float:
+    """Return the largest share of what is paid for that does no work.
+
+    Where spot is allowed at least the catalog's, so that archives stand when offers come and go.
+    """
     share = catalog.terms.interruption_share
-    return max((offer.lost_share(share) for offer in offers), default=0.0)
+    usual = share if "spot" in slo.purchase.terms else 0.0
+    return max([usual, *(offer.lost_share(share) for offer in offers)])
 
 
 def _job(slo: Slo, tables: Tables, lost: float) -> Job | None:

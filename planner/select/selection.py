@@ -28,6 +28,8 @@ PICKS_CHECKED = (
     "The picks have been checked by simulation; other options rest on the closed formula."
 )
 UNVERIFIED = "assumed, not verified"
+SHORT_RUN = 0.5
+"""Offline runs below this length [h] say that starts and billing units are left out."""
 PICKS_BUT = "All picks but "
 UNCHECKED = "No size of any pick has held in a simulation; latencies come from the closed formula."
 
@@ -133,6 +135,11 @@ def assumed(catalog: Catalog, chosen: Sequence[Option]) -> Iterator[str]:
         yield (
             "Owned hardware draws what the catalog's measured shares of its power limits give at"
             " the mean load; meter your own."
+        )
+    if any(option.run_hours is not None and option.run_hours < SHORT_RUN for option in chosen):
+        yield (
+            "Short runs: machines take minutes to start and load the weights, and sellers bill"
+            " whole minutes or hours; neither is counted here."
         )
     drafts = {option.speculation for option in chosen} - {OFF}
     if drafts:

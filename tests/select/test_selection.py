@@ -13,7 +13,7 @@ from planner.spec.accelerator import rests_on
 CATALOG = load_catalog()
 
 
-def option(accelerator, weights):
+def option(accelerator, weights, run_hours=None):
     price = SimpleNamespace(interruption_share=0.0, term="on_demand")
     return SimpleNamespace(
         accelerator=accelerator,
@@ -22,6 +22,7 @@ def option(accelerator, weights):
         gpus=1,
         instances=1,
         speculation="off",
+        run_hours=run_hours,
         money=SimpleNamespace(price=price),
     )
 
@@ -83,3 +84,12 @@ def test_one_sentence_says_which_picks_a_simulation_has_checked(holds, said):
     checks = [SimpleNamespace(option=name, holds=state) for name, state in holds.items()]
     picked = {"cheapest": "o-1", "balanced": "o-2", "best_quality": "o-1"}
     assert checked(ONLINE, checks, picked) == (said,)
+
+
+@pytest.mark.parametrize(
+    ("hours", "told"), [(None, 0), (0.001, 1), (0.49, 1), (0.51, 0), (20.0, 0)]
+)
+def test_short_runs_say_that_starts_and_billing_units_are_left_out(hours, told):
+    made = option("h100-sxm", "fp8", hours)
+    notes = [note for note in assumed(CATALOG, [made]) if note.startswith("Short runs")]
+    assert len(notes) == told
