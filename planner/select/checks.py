@@ -14,12 +14,12 @@ from planner.select.front import Front, front, holds
 from planner.select.options import identity
 from planner.select.picks import picks
 from planner.select.resize import (
-    HIGHEST_UTILIZATION,
     Desk,
     Sized,
     by_windows,
     extended,
     fewest,
+    fewest_stable,
     finite,
     formula,
 )
@@ -118,16 +118,14 @@ def _contender(
 
 
 def _least_cost(desk: Desk, archives: Sequence[ClassArchive], chosen: Front, row: int) -> float:
-    """Return what a row would cost at the highest utilization worth a simulation [USD/h]."""
+    """Return what a row would cost on the fewest replicas worth a simulation [USD/h]."""
     answer, columns = chosen.trusted, chosen.trusted.answers.columns
     hardware = archives[int(answer.answers.place[row])].hardware
     spare = desk.slo.purchase.spare_replicas
-    replicas = columns["replicas"][row]
-    fewest = np.ceil(replicas * columns["utilization"][row] / HIGHEST_UTILIZATION)
     rows = archives[int(answer.answers.place[row])].rows
     at = int(answer.answers.row[row])
     size = float(rows.tp[at] * rows.pp[at] * rows.dp[at])
-    counts = np.array([max(fewest, 1.0) + spare])
+    counts = np.array([float(fewest_stable(archives[int(answer.answers.place[row])], at) + spare)])
     instances = instances_needed(counts, np.array([size]), hardware.gpus_per_instance)[0]
     return float(answer.bill.usd_per_hour[row] * instances / columns["instances"][row])
 

@@ -39,13 +39,13 @@ from planner.select.verification import (
     observe,
 )
 from planner.simulate import Deployment, deployment
-from planner.spec.archive import ClassArchive
+from planner.spec.archive import ClassArchive, Margin
 from planner.spec.slo import Slo
 from planner.spec.verification import Trial
 from planner.units import MILLI
 
 HIGHEST_UTILIZATION = 0.98
-"""Fleets that would be busier by the formula are not worth a simulation."""
+"""Fleets that would be busier, if steps take what they may at that confidence, are not tried."""
 MORE = 1.5
 """Up to so many times the formula's replicas are tried."""
 
@@ -130,8 +130,7 @@ class Sized:
     @cached_property
     def wanted(self) -> tuple[Wanted, ...]:
         """Percentiles that are recorded or limited."""
-        generation = self.archive.rows.generation[self.row]
-        margin = next(m for m in self.archive.margins if m.generation == generation)
+        margin = margin_of(self.archive, self.row)
         limits = {target.key: target for target in targets(self.desk.slo)}
         return tuple(
             wanted_of(key, limits.get(key), getattr(margin, MARGIN_OF[metric_of(key)]))
@@ -168,9 +167,9 @@ class Sized:
         per_instance = self.archive.hardware.gpus_per_instance
         step, spare = max(per_instance // size, 1), self.desk.slo.purchase.spare_replicas
         now = self.value("replicas")
-        least = self.archive.rows.utilization[self.row] * now / HIGHEST_UTILIZATION
+        least = fewest_stable(self.archive, self.row)
         most = -(-(int(now * MORE) + 2 + spare) // step) * step - spare
-        every = range(max(ceil(least), 1), most + 1)
+        every = range(least, most + 1)
         full = [n for n in every if (n + spare) % step == 0 or n == now]
         good = self._affordable(np.array(full, dtype=float), float(size), per_instance)
         return [n for n, kept in zip(full, good.tolist(), strict=True) if kept or n == now]
@@ -211,6 +210,22 @@ class Sized:
         held = 1.3 * float(state.batch[0]) + 1.0
         in_flight = held * fleet.servers
         return observe(fleet, desk.requests, self.wanted, in_flight, Effort(probe=True))
+
+
+def margin_of(archive: ClassArchive, row: int) -> Margin:
+    """Return the factors for the model's own error that hold for a row."""
+    return next(m for m in archive.margins if m.generation == archive.rows.generation[row])
+
+
+def fewest_stable(archive: ClassArchive, row: int) -> int:
+    """Return the fewest replicas worth a simulation, at most those that headroom asks.
+
+    A simulation has the model's own step times, and factors on its percentiles say nothing of a
+    fleet that is overloaded if steps take longer: so the load must be below capacity then, too.
+    """
+    replicas = int(archive.rows.replicas[row])
+    busy = archive.rows.utilization[row] * margin_of(archive, row).e2e
+    return min(max(ceil(replicas * busy / HIGHEST_UTILIZATION), 1), replicas)
 
 
 def wanted_of(key: str, target: Target | None, margin: float) -> Wanted:

@@ -17,13 +17,14 @@ from planner.report import FORMATS
 from planner.select.answers import answers
 from planner.select.front import front
 from planner.select.picks import picks
-from planner.select.resize import fewest
+from planner.select.resize import fewest, fewest_stable
 from planner.select.verification import SERVERS, Requests, Wanted, observe, percentile
 from planner.simulate import Deployment
 from planner.simulate.run import Run
 from planner.spec.record import PlanRecord
 from planner.spec.slo import Slo
 from planner.spec.verification import Simulated
+from tests.select.plans import archive
 from tests.select.random_slos import share_held, study
 
 NONE = np.zeros(0)
@@ -242,3 +243,17 @@ def test_the_table_shows_formula_and_simulation_below_each_other():
     for label in ("TTFT p50 / p95", "TTFT simulated", "TPOT simulated", "replicas tried"):
         assert label in text
     assert "simulated" not in FORMATS["table"](a_plan(False), width=160).split("Others")[0]
+
+
+@pytest.mark.parametrize(
+    ("utilization", "margin", "least"),
+    [
+        (0.7, 1.0, 8),  # 10 x 0.7 / 0.98 = 7.1
+        (0.7, 1.2, 9),  # 10 x 0.7 x 1.2 / 0.98 = 8.6: 8 would be overloaded if steps take 1.2
+        (0.8, 1.3, 10),  # 10.6: no more than headroom asks
+        (0.05, 1.0, 1),
+    ],
+)
+def test_a_fleet_that_may_be_overloaded_is_not_tried(utilization, margin, least):
+    row = {"replicas": 10, "utilization": utilization}
+    assert fewest_stable(archive("h100-sxm", row, margin=margin), 0) == least
