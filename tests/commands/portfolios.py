@@ -6,8 +6,16 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from planner.catalog import load_catalog
+from planner.commands.plan import plan
+from planner.commands.portfolio import portfolio
 from planner.files import dump_yaml
-from tests.commands.small_plans import slo
+from planner.spec.portfolio import Limits, PortfolioRecord
+from planner.spec.record import PlanRecord
+from tests.commands.small_plans import slo, space
+
+CATALOG = load_catalog()
+SPACE = space()
 
 MODELS = (
     "meta-llama/Llama-3.1-8B-Instruct",
@@ -21,6 +29,17 @@ MODELS = (
     "microsoft/phi-4",
     "mistralai/Mistral-Small-24B-Base-2501",
 )
+
+
+def made(files: list[Path], limits: Limits | None = None, **options: Any) -> PortfolioRecord:
+    """The portfolio of these files on the small space."""
+    options = {"catalog": CATALOG, "space": SPACE, "prove": True} | options
+    return portfolio(files, limits, **options)
+
+
+def alone(**changes: Any) -> PlanRecord:
+    """The plan that a file of these changes gets by itself."""
+    return plan(slo(**changes), catalog=CATALOG, space=SPACE, prove=True, verify=False)
 
 
 def write_slo(folder: Path, name: str, **changes: Any) -> Path:

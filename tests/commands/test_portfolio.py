@@ -8,11 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from planner.catalog import load_catalog
 from planner.commands import portfolio as command
 from planner.commands import portfolio_task
-from planner.commands.plan import plan
-from planner.commands.portfolio import portfolio, read_limits
+from planner.commands.portfolio import read_limits
 from planner.errors import InputError
 from planner.report.portfolio import FORMATS
 from planner.spec.portfolio import Limits, PortfolioRecord, Quota
@@ -20,21 +18,16 @@ from planner.spec.record import PlanRecord
 from planner.spec.record_file import read_record
 from tests.cli.runner import run
 from tests.commands import chores
-from tests.commands.portfolios import contents, targets, traffic, write_slo
-from tests.commands.small_plans import CHIPS, slo, space
-
-CATALOG = load_catalog()
-SPACE = space()
-
-
-def made(files: list[Path], limits: Limits | None = None, **options) -> PortfolioRecord:
-    options = {"catalog": CATALOG, "space": SPACE, "prove": True} | options
-    return portfolio(files, limits, **options)
-
-
-def alone(**changes) -> PlanRecord:
-    return plan(slo(**changes), catalog=CATALOG, space=SPACE, prove=True, verify=False)
-
+from tests.commands.portfolios import (
+    CATALOG,
+    alone,
+    contents,
+    made,
+    targets,
+    traffic,
+    write_slo,
+)
+from tests.commands.small_plans import CHIPS
 
 VARIANTS = {
     "as it is": {},

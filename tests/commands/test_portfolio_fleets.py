@@ -3,32 +3,15 @@
 from __future__ import annotations
 
 import itertools
-from pathlib import Path
 
 import numpy as np
 import pytest
 
-from planner.catalog import load_catalog
 from planner.commands.plan import plan
-from planner.commands.portfolio import portfolio
 from planner.commands.portfolio_parts import Part, part_slo, splits
-from planner.spec.portfolio import Limits, PortfolioRecord, Quota
-from planner.spec.record import PlanRecord
-from tests.commands.portfolios import targets, write_slo
+from planner.spec.portfolio import Limits, Quota
+from tests.commands.portfolios import CATALOG, made, targets, write_slo
 from tests.commands.small_plans import slo, space
-
-CATALOG = load_catalog()
-SPACE = space()
-
-
-def made(files: list[Path], limits: Limits | None = None, **options) -> PortfolioRecord:
-    options = {"catalog": CATALOG, "space": SPACE, "prove": True} | options
-    return portfolio(files, limits, **options)
-
-
-def alone(**changes) -> PlanRecord:
-    return plan(slo(**changes), catalog=CATALOG, space=SPACE, prove=True, verify=False)
-
 
 NODES = {
     "model": "meta-llama/Llama-3.3-70B-Instruct",
