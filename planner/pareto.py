@@ -77,6 +77,23 @@ def nondominated(points: Floats, sets: NDArray[np.intp] | None = None) -> NDArra
     return mask
 
 
+def ranks(points: Floats) -> NDArray[np.intp]:
+    """Return how far each row is from the front: 0 = on it, 1 = on it without those, and so on.
+
+    Args:
+        points: Objectives, (n, m), smaller is better.
+
+    Source:
+        K. Deb et al., "NSGA-II", IEEE Trans. Evol. Comput. 6(2), 2002, doi:10.1109/4235.996017.
+
+    >>> ranks(np.array([[1.0, 2.0], [2.0, 1.0], [2.0, 2.0], [3.0, 3.0]]))
+    array([0, 0, 1, 2])
+    """
+    if not len(points):
+        return np.zeros(0, dtype=np.intp)
+    return np.asarray(moocore.pareto_rank(np.minimum(points, np.finfo(float).max)), dtype=np.intp)
+
+
 def hypervolume(points: Floats, reference: Floats) -> float:
     """Return the volume that the points dominate inside the reference point, (n, m) and (m,)."""
     if not len(points):

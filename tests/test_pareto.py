@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from planner.pareto import hypervolume, nondominated, rounded, rounded_number
+from planner.pareto import hypervolume, nondominated, ranks, rounded, rounded_number
 
 
 @pytest.mark.parametrize(
@@ -77,9 +77,21 @@ def test_sets_are_filtered_apart(rows):
         assert mask[mine].tolist() == plain_front(points[mine].tolist())
 
 
+@given(st.lists(st.tuples(*[st.integers(0, 4)] * 3), max_size=30))
+def test_ranks_are_fronts_peeled_off_one_by_one(points):
+    array = np.array(points, dtype=float).reshape(-1, 3)
+    expected, left, rank = {}, sorted(set(points)), 0
+    while left:
+        front = plain_front(left)
+        expected |= {row: rank for row, on in zip(left, front, strict=True) if on}
+        left, rank = [row for row, on in zip(left, front, strict=True) if not on], rank + 1
+    assert ranks(array).tolist() == [expected[row] for row in points]
+
+
 def test_an_endless_latency_never_beats_a_finite_one():
     points = np.array([[1.0, np.inf], [1.0, 5.0]])
     assert nondominated(points).tolist() == [False, True]
+    assert ranks(points).tolist() == [1, 0]
 
 
 def test_the_hypervolume_of_two_boxes_is_their_union():
