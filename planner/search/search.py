@@ -11,6 +11,7 @@ import numpy as np
 
 from planner.model.arrays import Floats, Indices
 from planner.search.archive import Archive, Entries
+from planner.search.archive_trials import add_archive
 from planner.search.inner import Rows, deployments, service
 from planner.search.problem import Problem
 from planner.search.screen import screen
@@ -85,6 +86,7 @@ class _Search:
         self.table = shape_table(problem)
         self.archive = Archive(problem, self.table)
         self.seen = np.zeros(len(self.table), dtype=bool)
+        self.left_to_proof = np.zeros(len(self.table), dtype=bool)
         self.trials = 0
         self.proven = False
         self.missed: int | None = None
@@ -113,6 +115,9 @@ class _Search:
                 self.missed = len(_vectors(self.archive.entries) - before)
         except KeyboardInterrupt:
             self.stopped = "interrupted"
+        if self.settings.store is not None:
+            store, left = self.settings.store, self.left_to_proof
+            add_archive(store, self.archive, guide, left, self.progress)
 
     def enumerate(self) -> None:
         """Score everything, without bounds: the referee."""
@@ -158,6 +163,7 @@ class _Search:
         Part by part, because the optimistic values of all of them at once fill the memory.
         """
         left = np.flatnonzero(~self.seen)
+        self.left_to_proof[left] = True
         count = max(-(-len(left) // PROOF_SHAPES), 1)
         for number, part in enumerate(np.array_split(left, count)):
 

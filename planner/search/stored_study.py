@@ -14,10 +14,13 @@ import numpy as np
 from planner.errors import InputError
 from planner.model.arrays import Indices
 from planner.search.problem import Problem
+from planner.search.shapes import ShapeTable
 from planner.search.storage import OPTION, Address, Stale, opened
 from planner.search.study import (
     FOUND_BY,
     HEURISTIC,
+    PROOF,
+    SWEEP,
     TARGETS,
     Judge,
     labels_of,
@@ -116,7 +119,8 @@ def search_study(problem: Problem, seed: int, store: Store | None) -> Iterator[S
         yield open_study(problem, seed)
         return
     with stored_study(store, objective_count(problem), sampler(seed)) as study:
-        trials = len(study.get_trials(deepcopy=False))
+        # What an earlier run added at its end changes nothing that the sampler proposes.
+        trials = sum(FOUND_BY not in t.user_attrs for t in study.get_trials(deepcopy=False))
         if trials:
             # The generator begins anew: with the same seed it would propose what it has proposed.
             study.sampler = sampler(
@@ -143,7 +147,8 @@ def recovered(study: Study, judge: Judge) -> Recovered:
 
     Trials that were asked for and never told are closed; where all their choices are known they
     are told now, as new trials. The shapes of all trials are scored again, which fills the
-    archive.
+    archive; but not those that sweeps or the proof had found: they would change what this run
+    scores, and it finds them again.
     """
     trials = study.get_trials(deepcopy=False)
     if not trials:
@@ -152,10 +157,14 @@ def recovered(study: Study, judge: Judge) -> Recovered:
     from optuna.trial import TrialState
 
     labels = labels_of(problem)
-    done = [t for t in trials if t.state == TrialState.COMPLETE]
+    done = [
+        t
+        for t in trials
+        if t.state == TrialState.COMPLETE and t.user_attrs.get(FOUND_BY) not in (SWEEP, PROOF)
+    ]
     cut = [t for t in trials if t.state == TrialState.RUNNING]
     whole = [t for t in cut if t.params.keys() == labels.keys()]
-    rows = table.find(_codes(labels, [*done, *whole]))
+    rows = _rows(problem, table, [*done, *whole])
     judge.judge(rows)
     for trial in cut:
         study.tell(trial.number, state=TrialState.FAIL, skip_if_finished=True)
@@ -168,10 +177,24 @@ def recovered(study: Study, judge: Judge) -> Recovered:
     )
 
 
-def _codes(labels: Mapping[str, Sequence[str]], trials: Sequence[FrozenTrial]) -> Indices:
+def known_shapes(study: Study, problem: Problem, table: ShapeTable) -> Indices:
+    """Return the rows of the shape table that trials of a study stand for; -1 = no such shape.
+
+    Open trials count: whoever asked for them tells them, or the next run does.
+    """
+    from optuna.trial import TrialState
+
+    states = (TrialState.COMPLETE, TrialState.RUNNING)
+    trials = study.get_trials(deepcopy=False, states=states)
+    names = labels_of(problem).keys()
+    return _rows(problem, table, [t for t in trials if t.params.keys() == names])
+
+
+def _rows(problem: Problem, table: ShapeTable, trials: Sequence[FrozenTrial]) -> Indices:
+    labels = labels_of(problem)
     index = {key: {label: i for i, label in enumerate(known)} for key, known in labels.items()}
     codes = [[index[key][trial.params[key]] for key in labels] for trial in trials]
-    return np.array(codes, dtype=np.intp).reshape(len(trials), len(labels))
+    return table.find(np.array(codes, dtype=np.intp).reshape(len(trials), len(labels)))
 
 
 def _told(trial: FrozenTrial, values: list[float], violation: float) -> FrozenTrial:

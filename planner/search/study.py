@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -18,7 +18,7 @@ from planner.search.problem import Problem
 if TYPE_CHECKING:
     from optuna import Study
     from optuna.samplers import BaseSampler
-    from optuna.trial import Trial
+    from optuna.trial import FrozenTrial, Trial
 
 POPULATION = 50
 FIRST_GENERATION = {"NSGAIISampler:generation": 0}
@@ -30,8 +30,10 @@ UNSUPPORTED = 10.0
 
 TARGETS = "targets"
 """Name of the constraint: by how much the nearest deployment misses a target; met = 0 or less."""
-FOUND_BY, HEURISTIC = "found_by", "heuristic"
-"""User attribute of the trials that the sampler did not propose."""
+FOUND_BY = "found_by"
+"""User attribute of the trials that the sampler did not propose: which stage found the shape."""
+HEURISTIC, SWEEP, PROOF = "heuristic", "sweep", "proof"
+"""Its values: a seed; a sweep around the archive; the proof."""
 
 Parameters = dict[str, str]
 
@@ -217,24 +219,41 @@ def plant(study: Study, judge: Judge, shapes: Indices, planted: Collection[int] 
         shapes: Rows of the shape table.
         planted: Those that the study has already.
     """
-    import optuna
-
-    problem, table = judge.archive.problem, judge.archive.table
-    axes, spaces = labels_of(problem), _distributions(problem)
     verdicts = judge.judge(shapes)
     order = np.argsort([verdict.violation for verdict in verdicts], kind="stable")[:POPULATION]
-    for at in order[~np.isin(shapes[order], list(planted))]:
-        codes = table.shapes.axes()[shapes[at]]
-        study.add_trial(
-            optuna.create_trial(
-                params={key: axes[key][code] for key, code in zip(axes, codes, strict=True)},
-                distributions=spaces,
-                values=list(verdicts[at].values),
-                constraints={TARGETS: verdicts[at].violation},
-                user_attrs={FOUND_BY: HEURISTIC},
-                system_attrs=dict(FIRST_GENERATION),
-            )
+    chosen = shapes[order]
+    missing = chosen[~np.isin(chosen, list(planted))]
+    for trial in told(judge, missing, [HEURISTIC] * len(missing), FIRST_GENERATION):
+        study.add_trial(trial)
+
+
+def told(
+    judge: Judge, shapes: Indices, found_by: Sequence[str], system_attrs: Mapping[str, Any]
+) -> list[FrozenTrial]:
+    """Return completed trials of shapes that the sampler did not propose.
+
+    Args:
+        judge: Scores the shapes.
+        shapes: Rows of the shape table.
+        found_by: The stage that found each.
+        system_attrs: Optuna's own marks.
+    """
+    import optuna
+
+    problem = judge.archive.problem
+    axes, spaces = labels_of(problem), _distributions(problem)
+    codes = judge.archive.table.shapes.take(shapes).axes()
+    return [
+        optuna.create_trial(
+            params={key: axes[key][at] for key, at in zip(axes, code, strict=True)},
+            distributions=spaces,
+            values=list(verdict.values),
+            constraints={TARGETS: verdict.violation},
+            user_attrs={FOUND_BY: stage},
+            system_attrs=dict(system_attrs),
         )
+        for code, verdict, stage in zip(codes, judge.judge(shapes), found_by, strict=True)
+    ]
 
 
 def _distributions(problem: Problem) -> dict[str, Any]:
