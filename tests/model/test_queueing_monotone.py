@@ -24,10 +24,10 @@ KINDS = Kinds(engines=(0, 1, 2), draft_tokens=(0, 0, 0, 3), replicas=(1, 2, 3, 5
 ROUTINGS = ("random", "round_robin", "least_loaded")
 ROUNDING = 1e-5
 # Of the pairs of a large sample, this share breaks a law by more than rounding: README, Queueing.
-RARE = {0.5: 7e-4, 0.95: 3e-4, 0.99: 2e-3}
-LARGEST = 0.02
-# Near capacity 1 pair in 10,000 loses up to 0.3 % of its TPOT as prompts come to be in every step.
-ORDINARY_FALL = {"ttft": ROUNDING, "itl": ROUNDING, "tpot": 5e-3, "e2e": 5e-3}
+RARE = {0.5: 2e-4, 0.95: 2e-4, 0.99: 1.5e-3}
+LARGEST = 0.01
+# Of ordinary pairs 1 in 30,000 falls by that much at most.
+ORDINARY_FALL = 1e-3
 
 
 def lengths(mean: float, cv: float):
@@ -60,14 +60,22 @@ class Pairs:
         c, w = self.candidates, self.workload
         more = with_layout(c, replicas=c.layout.replicas + 1)
         here, busier = (self._state(c, rate) for rate in (self.rate, self.rate * self.factor))
+        compared = [(here, busier)]
+        if self.more_replicas_help:
+            compared.append((self._state(more, self.rate), here))
         found = []
-        for better, worse in ((here, busier), (self._state(more, self.rate), here)):
+        for better, worse in compared:
             for metric in METRICS:
                 for share in SHARES:
                     low, high = (percentile(x, w, metric, share) for x in (better, worse))
                     stable = np.isfinite(high)
                     found.append((metric, share, 1 - high[stable] / low[stable]))
         return [(metric, share, np.maximum(fall, -1)) for metric, share, fall in found]
+
+    @property
+    def more_replicas_help(self) -> bool:
+        """Not if chance breaks a rhythm: clockwork arrivals at one server never wait, at two do."""
+        return self.routing != "random" or self.workload.burstiness >= 1.0
 
     def _state(self, c: Candidates, rate: Floats) -> OpenLoop:
         return steady_state(c, parameters(), self.workload, rate, routing=self.routing)
@@ -85,7 +93,7 @@ def pairs(w: Workload, rng: np.random.Generator, count: int) -> Pairs:
 def test_ordinary_traffic_never_fares_better_under_more_load_nor_worse_with_a_replica(seed, kind):
     found = pairs(ORDINARY[kind], np.random.default_rng(seed), 200).worse()
     for metric, share, fall in found:
-        assert (fall <= ORDINARY_FALL[metric]).all(), (metric, share)
+        assert (fall <= ORDINARY_FALL).all(), (metric, share)
 
 
 def odd_workload(rng: np.random.Generator) -> Workload:

@@ -18,8 +18,8 @@ from planner.model.queueing.steady import Arrivals, Batch
 
 HIGHEST_LOAD = 0.985
 LEAST_VARIATION = 0.2
-SHAPES = (-1.0, 0.45)
-"""Generalised Pareto shapes: -1 is uniform, 0 exponential; second moments exist below 0.5."""
+HIGHEST_SHAPE = 0.45
+"""Of a generalised Pareto: -1 is uniform, 0 exponential; second moments exist below 0.5."""
 LEAST_SHAPE = 1e-3
 HORIZON = 2.0
 """Cycles over which a burst counts: the one under way and the next."""
@@ -57,7 +57,7 @@ class Wait:
         own, quiet, pause, awake, shape, scale, mean, variance: As in OpenLoop.
         first: Mean time from the first own step to the first token [s], (n,).
         first_variance: Its variance over the prompts [s^2], (n,).
-        beyond: Time from arrival to first token beyond which prompts arrive as usual [s], (n,).
+        exposed: Time until the first token in which prompts arrive that are computed after it [s].
     """
 
     own: Floats
@@ -70,7 +70,7 @@ class Wait:
     variance: Floats
     first: Floats
     first_variance: Floats
-    beyond: Floats
+    exposed: Floats
 
 
 @dataclass(frozen=True)
@@ -91,7 +91,7 @@ def prompt_wait(s: Service, batch: Batch, arrivals: Arrivals) -> Wait:
         planner/model/README.md#queueing.
     """
     cycle, size = _cycle(s, batch, arrivals)
-    own, awake = _own_time(s, batch, arrivals)
+    own, awake, other = _own_time(s, batch, arrivals)
     w = s.workload
     # Of an idle server: what fewer of those behind a prompt fit, it does not wait less by.
     spare = np.ceil(s.tokens / s.budget) * s.budget - s.tokens
@@ -101,11 +101,11 @@ def prompt_wait(s: Service, batch: Batch, arrivals: Arrivals) -> Wait:
     quiet = cycle.empty * cycle.pause / cycle.mean / size
     quiet = quiet * np.exp(-arrivals.rate * cycle.pause * (1.0 + fit) / 2.0 / size)
     quiet = np.minimum(quiet, 0.999)
-    shape, scale = _pareto(wait, quiet, cycle.pause)
+    shape, scale = _pareto(wait, quiet, cycle.pause, other)
     mean = wait.mean - quiet * (1.0 - awake) * cycle.pause / 2.0
     first = w.mean(own)
     unserved = cycle.met / 2.0 + (size - 1.0) / arrivals.rate
-    beyond = first + wait.served + (1.0 - fit) * unserved - batch.step.time
+    exposed = first + wait.served + (1.0 - fit) * unserved
     usual = _last_step_sharing(s, batch, arrivals, own, spare)
     return Wait(
         own=own + usual + _constants(s, batch, arrivals),
@@ -118,7 +118,7 @@ def prompt_wait(s: Service, batch: Batch, arrivals: Arrivals) -> Wait:
         variance=np.maximum(wait.square - mean * mean, 0.0),
         first=first,
         first_variance=w.mean(own * own) - first * first,
-        beyond=np.maximum(beyond, 0.0),
+        exposed=exposed,
     )
 
 
@@ -180,8 +180,11 @@ def _chain(
     return Cycle(pause, each, load, second, none, one, two / one, three / one)
 
 
-def _own_time(s: Service, batch: Batch, arrivals: Arrivals) -> tuple[Floats, Floats]:
-    """Return the time of a prompt that meets no other, by node, and how often a step runs."""
+def _own_time(s: Service, batch: Batch, arrivals: Arrivals) -> tuple[Floats, Floats, Floats]:
+    """Return the time of a prompt that meets no other, by node, and how often a step runs.
+
+    And the mean time of such a prompt beside decoding sequences [s], (n,).
+    """
     cost: Prompts = prompts(s, 0.0)
     decode, cut = batch.step.decode, batch.cut
     alone = cost.work + cut.whole * cost.overhead
@@ -189,9 +192,10 @@ def _own_time(s: Service, batch: Batch, arrivals: Arrivals) -> tuple[Floats, Flo
     beside = np.where(s.mixed > 0, np.maximum(shared, alone), alone)
     prefilling = arrivals.rate * s.workload.mean(beside)
     awake = -np.expm1(-(batch.mean + prefilling))
-    # The other pipeline stages see a chunk after the first one is done with it.
-    lag = (s.terms.stages - 1.0) * alone / cut.whole
-    return awake * beside + (1.0 - awake) * alone + lag, awake
+    # The other pipeline stages see a chunk after the first one is done with it. Chunks that are
+    # cut finer because others decode would pass sooner, but none is served sooner for that.
+    lag = (s.terms.stages - 1.0) * alone / np.ceil(s.tokens / s.budget)
+    return awake * beside + (1.0 - awake) * alone + lag, awake, s.workload.mean(beside)
 
 
 def _last_step_sharing(
@@ -224,13 +228,18 @@ def _moments(s: Service, batch: Batch, cycle: Cycle, size: Floats, fit: Floats) 
     return _Moments(mean + mates, square + 2.0 * mean * mates + mates_square, served)
 
 
-def _pareto(wait: _Moments, quiet: Floats, pause: Floats) -> tuple[Floats, Floats]:
-    """Return shape and scale of the wait of those that meet others; the rest wait uniformly."""
+def _pareto(wait: _Moments, quiet: Floats, pause: Floats, other: Floats) -> tuple[Floats, Floats]:
+    """Return shape and scale of the wait of those that meet others; the rest wait uniformly.
+
+    Some come as the prompt of another begins: the longest wait is no shorter than that prompt.
+    """
     busy = 1.0 - quiet
     mean = np.maximum((wait.mean - quiet * pause / 2.0) / busy, 1e-9)
     square = (wait.square - quiet * pause * pause / 3.0) / busy
     variation = np.maximum(square / (mean * mean) - 1.0, LEAST_VARIATION)
-    shape = np.clip(0.5 * (1.0 - 1.0 / variation), *SHAPES)
+    # The longest wait is mean * (1 - 1 / shape).
+    least = -1.0 / (np.maximum(other / mean, 2.0) - 1.0)
+    shape = np.clip(0.5 * (1.0 - 1.0 / variation), least, HIGHEST_SHAPE)
     shape = np.where(np.abs(shape) < LEAST_SHAPE, LEAST_SHAPE, shape)
     return shape, mean * (1.0 - shape)
 

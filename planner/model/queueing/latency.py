@@ -119,7 +119,7 @@ def _tpot(s: OpenLoop, w: Workload) -> Survival:
     variance = np.minimum(variance, raised * (room - raised))
     filled = np.clip(s.filled_step - floor, LEAST_EXCESS, room)
     log_filled = np.log(filled)
-    most = 1.0 / np.sqrt(np.log1p((s.filled + s.drift) / (filled * filled)))
+    most = 1.0 / np.sqrt(np.log1p(s.filled / (filled * filled)))
     undisturbed, disturbed = LogNormal.of(usual, s.drift), LogNormal.of(raised, variance)
 
     def longer(limit: Floats) -> Floats:
@@ -137,20 +137,34 @@ def _tpot(s: OpenLoop, w: Workload) -> Survival:
 
 
 def _e2e(s: OpenLoop, w: Workload) -> Survival:
-    """TTFT and the decode steps together, log-normal by output node."""
+    """TTFT and the decode steps together, log-normal by output node.
+
+    Nobody is served sooner than alone on the server, nor later than if all steps carried prompts.
+    """
     own = w.mean(s.own)
-    spread = np.maximum(w.mean(s.own**2) - own * own, 0.0)
-    first = own * (w.prompt_at_output / w.prompt_mean) + s.wait_mean
-    mean = first + s.steps * s.step
-    least = 0.5 * first + s.steps * s.fastest
-    of_steps = np.minimum(s.drift + s.crowd, (0.5 * s.slowest) ** 2) * s.steps**2
-    lengths = w.output_spread * (s.step / s.accepted) ** 2
-    variance = of_steps + lengths + s.wait_variance + spread
-    quick = LogNormal.of(np.maximum(mean - least, LEAST_EXCESS), variance)
+    prompts = np.maximum(w.mean(s.own**2) - own * own, 0.0)
+    first = own * (w.prompt_at_output / w.prompt_mean)
+    least = 0.5 * (first + s.wait_mean) + s.steps * s.fastest
+    mean = first + s.wait_mean + s.steps * s.step
+
+    def taking(mean: Floats, step: Floats, variance: Floats | float) -> LogNormal:
+        lengths = w.output_spread * (step / s.accepted) ** 2
+        excess = np.maximum(mean - least, LEAST_EXCESS)
+        return LogNormal.of(excess, variance + lengths + prompts)
+
+    def held_up(step: Floats, variance: Floats) -> LogNormal:
+        of_steps = np.minimum(variance, (0.5 * s.slowest) ** 2) * s.steps**2
+        return taking(first + s.wait_mean + s.steps * step, step, of_steps + s.wait_variance)
+
+    alone = taking(first + s.steps * s.fastest, s.fastest, 0.0)
+    usual, filled = held_up(s.step, s.drift + s.crowd), held_up(s.filled_step, s.filled)
     mixed = _mixed(s, w)
 
     def longer(limit: Floats) -> Floats:
-        return mixed(quick.survival(np.log(np.maximum(limit - least, LEAST))), limit - mean)
+        at = np.log(np.maximum(limit - least, LEAST))
+        quick = usual.survival(at)
+        quick = np.where(at > filled.median, np.minimum(quick, filled.survival(at)), quick)
+        return mixed(np.maximum(quick, alone.survival(at)), limit - mean)
 
     return longer
 

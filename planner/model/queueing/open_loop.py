@@ -10,7 +10,7 @@ from planner.model.arrays import Candidates, Floats, Parameters
 from planner.model.queueing.bursts import burst_size, split_burstiness
 from planner.model.queueing.cycle import Wait, prompt_wait
 from planner.model.queueing.saturation import Saturation, saturation
-from planner.model.queueing.service import Service, chunks, decode_time, full_step, service
+from planner.model.queueing.service import Service, chunks, decode_time, fixed_time, full_step, service
 from planner.model.queueing.slots import slot_wait
 from planner.model.queueing.state import OpenLoop
 from planner.model.queueing.steady import Arrivals, Batch, steady_batch
@@ -18,6 +18,8 @@ from planner.model.workload import Workload
 
 CLOSEST_TO_CAPACITY = 0.999
 LEAST_RATE = 1e-9
+LEAST = 1e-300
+"""Stands for nothing where a logarithm is taken."""
 
 
 def capacity(c: Candidates, p: Parameters, w: Workload) -> Floats:
@@ -88,7 +90,8 @@ def _decoding(
     w = s.workload
     slowest = batch.step.decode + full_step(s)
     steps = np.maximum(w.output - 1.0, 1.0) / s.accepted
-    left = batch.response / (1.0 - batch.response) * wait.beyond
+    beyond = np.maximum(wait.exposed - batch.step.time, 0.0)
+    left = _echoes(batch.response, steps) * _next_step(s, batch, arrivals, beyond)
     behind = np.minimum(left, steps * np.maximum(slowest - batch.step.decode, 0.0))
     held = np.maximum(full.slots, 1.0)
     more = arrivals.rate * w.mean(behind) / (1.0 - batch.feedback)
@@ -98,6 +101,26 @@ def _decoding(
     seen = np.minimum(batch.seen + batch.slope * more, most_seen)
     calm = seen * (1.0 - batch.load)
     return _Decoding(steps, slowest, behind, sequences, resident, seen, calm)
+
+
+def _next_step(s: Service, batch: Batch, arrivals: Arrivals, longer: Floats) -> Floats:
+    """Return how much longer a step is after one that takes so much longer than the mean [s]."""
+    cut, w = batch.cut, s.workload
+    work = arrivals.rate * w.mean(batch.cost.work + (cut.steps - 1.0) * batch.fixed)
+    without = np.maximum(1.0 - batch.step.mixed, LEAST)
+    carrying = -without * np.expm1(np.log(without) * longer / batch.step.time)
+    result: Floats = work * longer + carrying * w.mean(batch.fixed)
+    return result
+
+
+def _echoes(response: Floats, steps: Floats) -> Floats:
+    """Return what a longer step adds to it and those that follow, `steps` together, (nodes, n).
+
+    Prompts that arrive in a step lengthen the next one by `response` of its time, and so on.
+    """
+    lost = np.exp(steps * np.log(np.maximum(response, LEAST)))
+    result: Floats = (1.0 - lost) / (1.0 - response)
+    return result
 
 
 def _describe(
@@ -111,7 +134,7 @@ def _describe(
     most, busy, rate = load
     d = _decoding(s, full, arrivals, stages)
     chunk, carrying = _chunk(s, batch)
-    spread = _step_variance(s, arrivals, stages, (d.seen, d.steps))
+    spread = _step_variance(s, arrivals, stages, d)
     slots = slot_wait(s, full, batch, arrivals, d.resident)
     return OpenLoop(
         capacity=most,
@@ -187,7 +210,7 @@ def _step_variance(
     s: Service,
     arrivals: Arrivals,
     stages: tuple[Batch, Wait],
-    seen: tuple[Floats, Floats],
+    d: _Decoding,
 ) -> _Spread:
     """Return how a request's mean step varies as the batch drifts and as prompts come in.
 
@@ -195,7 +218,7 @@ def _step_variance(
     Poisson over the request's life, and each delays those that come in meanwhile.
     """
     batch, wait = stages
-    step, steps = seen
+    step, steps = d.seen, d.steps
     w = s.workload
     life = w.steps_square / (2.0 * max(w.steps_mean, 1e-9)) / s.accepted
     age = np.maximum(steps / np.maximum(life, 1e-9) * (1.0 - batch.feedback), 1e-3)
@@ -221,7 +244,18 @@ def _step_variance(
 
     # In steps that carry prompts anyway, further ones cost their work alone.
     load = np.minimum(arrivals.rate * one, batch.response)
-    filled_step = step + load / (1.0 - load) * wait.beyond / steps + fixed * without
+    further = fixed_time(s, batch.cost, d.calm)
+    filled_step = (d.calm + w.mean(further)) / (1.0 - load)
+    beyond = np.maximum(wait.exposed - filled_step, 0.0)
+    filled_step = np.maximum(
+        filled_step + _echoes(load, steps) * load * beyond / steps, step + d.behind / steps
+    )
+    # Where the prompts' weight reads take longer than decoding, the batch does not show in them.
+    shown = w.mean(further <= s.parameters.unshared_prefill * batch.cost.overhead)
+    sway = batch.sway * (1.0 - batch.load) / (1.0 - load) * shown
     return _Spread(
-        drift, variance(work + shared, batch.response), variance(work, load), filled_step
+        drift,
+        variance(work + shared, batch.response),
+        variance(work, load) + sway**2 * memory,
+        filled_step,
     )

@@ -104,7 +104,10 @@ def steady_batch(s: Service, full: Saturation, arrivals: Arrivals) -> Batch:
     mean = mode + feedback * own
     variance = mean * own
     # A request sees at least itself, however regular arrivals are.
-    seen = np.minimum(np.maximum(mode + own, 1.0), held)
+    seen = np.maximum(mode + own, 1.0)
+    # Once all room is taken, more arrivals neither raise the batch nor spread it.
+    spread = np.sqrt(variance * np.minimum(held / seen, 1.0))
+    seen = np.minimum(seen, held)
     return Batch(
         cost=cost,
         cut=cut,
@@ -115,7 +118,7 @@ def steady_batch(s: Service, full: Saturation, arrivals: Arrivals) -> Batch:
         mean=np.minimum(mean, held),
         variance=variance,
         seen=decode_time(s, seen) / (1.0 - load),
-        sway=_sway(s, held, seen, variance) / (1.0 - load),
+        sway=_sway(s, held, seen, spread) / (1.0 - load),
         slope=slope,
         feedback=feedback,
     )
@@ -135,7 +138,7 @@ def _loads(
     return load, np.minimum(response, load)
 
 
-def _sway(s: Service, held: Floats, seen: Floats, variance: Floats) -> Floats:
+def _sway(s: Service, held: Floats, seen: Floats, spread: Floats) -> Floats:
     """Standard deviation of a decode step as the batch varies [s], (n,).
 
     Steps of a mixture of experts rise ever more slowly: what counts is the step of a large batch.
@@ -143,7 +146,6 @@ def _sway(s: Service, held: Floats, seen: Floats, variance: Floats) -> Floats:
     lies between two bounds by half their distance at most (T. Popoviciu, Mathematica 9, 1935).
     """
     one, usual = decode_time(s, np.ones_like(held)), decode_time(s, seen)
-    spread = np.sqrt(variance)
     large = decode_time(s, seen + LARGE * spread)
     # At a batch of one, what the second sequence adds.
     each = (usual - one + LEAST_BATCH * s.growth) / (seen - 1.0 + LEAST_BATCH)
@@ -152,9 +154,14 @@ def _sway(s: Service, held: Floats, seen: Floats, variance: Floats) -> Floats:
 
 
 def _slope(s: Service, mode: Floats) -> Floats:
-    """Growth of a decode step per sequence over half a standard deviation to both sides [s]."""
-    above = np.maximum(0.5 * np.sqrt(mode), 0.5)
-    below = np.minimum(above, mode)
+    """Growth of a decode step per sequence [s], from somewhat small batches to large ones.
+
+    The large ones count for the spread; and steps have kinks, as where a collective changes its
+    algorithm, that must not show at once.
+    """
+    spread = np.sqrt(mode)
+    above = np.maximum(LARGE * spread, 0.5)
+    below = np.minimum(np.maximum(0.5 * spread, 0.5), mode)
     rise = decode_time(s, mode + above) - decode_time(s, mode - below)
     slope: Floats = np.maximum(rise, 0.0) / (above + below)
     return slope
