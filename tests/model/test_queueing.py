@@ -21,6 +21,8 @@ from planner.model.queueing import (
 )
 from planner.model.queueing.bursts import burst_size, split_burstiness
 from planner.model.queueing.normal import LogNormal, normal_cdf
+from planner.model.queueing.saturation import saturation
+from planner.model.queueing.service import service
 from planner.model.workload import workload
 from tests.model.by_hand import constant
 from tests.model.queueing_candidates import PARAMETERS, server, with_layout
@@ -168,6 +170,51 @@ def test_a_token_budget_binds_when_every_step_is_full():
     w = constant(900, 101)
     step = 0.01 + 500 * 1e-4
     assert capacity(c, PARAMETERS, w)[0] == pytest.approx(0.5 / step, rel=2e-3)
+
+
+def with_engine(c, **values):
+    columns = {name: np.full(len(c), float(value)) for name, value in values.items()}
+    return replace(c, engine=replace(c.engine, **columns))
+
+
+def share_of_steps_with_prompts(arriving, lengths, room, steps=40_000):
+    """Poisson arrivals; a step takes up to `room` tokens, the rest goes on in the next."""
+    rng = np.random.default_rng(1)
+    counts = rng.poisson(arriving, steps)
+    brought = np.zeros(steps)
+    np.add.at(brought, np.repeat(np.arange(steps), counts), rng.choice(lengths, counts.sum()))
+    left, carrying = 0.0, 0
+    for tokens in brought.tolist():
+        carrying += left + tokens > 0
+        left = max(left + tokens - room, 0.0)
+    return carrying / steps
+
+
+@pytest.mark.parametrize("sigma", [0.2, 0.5, 1.0])
+@pytest.mark.parametrize("prompt", [50, 300, 600, 1500, 4000])
+@pytest.mark.parametrize("use", [0.1, 0.4, 0.8])
+def test_a_step_with_prompts_is_paid_once_however_many_share_it(prompt, sigma, use):
+    # Every step with prompts costs 1 s more and all else nothing; 8 slots leave a room of 1000.
+    steps = 8 * prompt * math.exp(sigma**2 / 2) / (use * 1000)
+    w = workload(log_normal(prompt, sigma), lambda _: 1 + steps)
+    c = with_engine(server(launch=1e-9, max_sequences=8, token_budget=1008), prefill_layer=1.0)
+    full = saturation(service(c, replace(PARAMETERS, unshared_prefill=1.0), w))
+    lengths = [log_normal(prompt, sigma)((i + 0.5) / 2000) for i in range(2000)]
+    expected = share_of_steps_with_prompts(full.prompts[0], lengths, 1000)
+    assert full.prompts[0] / full.rate[0] == pytest.approx(expected, abs=0.035)
+
+
+def test_more_slots_carry_no_less_where_tokens_run_out():
+    # All steps become full: no jump there, and the finer chunks cost little.
+    c = random_candidates(300, 7, Kinds(engines=(0, 1), draft_tokens=(0, 0, 3)))
+    for w in WORKLOADS.values():
+        roomy = replace(c, chip=replace(c.chip, memory=np.full(len(c), 1e15)))
+        rates = [
+            capacity(with_layout(roomy, max_sequences=slots), parameters(), w)
+            for slots in np.unique(np.geomspace(4, 1024, 60).round())
+        ]
+        highest = np.maximum.accumulate(rates)
+        assert (np.array(rates) >= 0.999 * highest).all()
 
 
 def test_attention_data_parallel_ranks_count_as_servers_of_their_own():

@@ -8,12 +8,20 @@ import numpy as np
 
 from planner.model.arrays import Floats
 from planner.model.memory import sequences_that_fit
-from planner.model.queueing.service import Service, chunks, company, mean_step, prompts
+from planner.model.queueing.service import (
+    Service,
+    attention,
+    chunks,
+    decode_time,
+    prompt_step,
+)
 
 REWORK = 1.15
 """Prompt work with that of preempted sequences, where KV memory limits the batch."""
 ITERATIONS = 3
 """Of the slots that full steps need: prompts are cut the finer the more sequences decode."""
+LEAST_ARRIVING = 1e-9
+"""Prompts per step at least, against division by zero, as for what is left of a step."""
 
 
 @dataclass(frozen=True)
@@ -90,11 +98,55 @@ def saturation(s: Service) -> Saturation:
     batch = _queueing(s, held, by_slots, by_tokens)
     prompts_per_step = batch / s.steps
     preempted = (by_memory < limit) & (engine.full_length == 0) & (by_slots <= by_tokens)
-    rework = np.where(preempted, REWORK, 1.0)
-    step = mean_step(
-        s, prompts(s, company(s, prompts_per_step)), batch, rework=rework, full=by_tokens < by_slots
-    )
-    return Saturation(prompts_per_step / step.time, slots, limit, prompts_per_step)
+    time = _step_time(s, batch, np.where(preempted, REWORK, 1.0))
+    return Saturation(prompts_per_step / time, slots, limit, prompts_per_step)
+
+
+def _step_time(s: Service, batch: Floats, rework: Floats) -> Floats:
+    """Mean step in which `batch` sequences decode, each of which came in with a prompt [s], (n,).
+
+    What does not fit into a step fills it and goes on in the next: a run of steps begins where
+    prompts arrive while nothing is left of earlier ones, and all its steps but the last are full.
+    So x prompts a step are x * tokens = filled * room + last * left, in last = (1 - filled)
+    (1 - exp(-x)) runs a step. Where prompts run alone, nothing arrives during a run.
+
+    Args:
+        s: The server.
+        batch: Decoding sequences, (n,).
+        rework: Factor on the prompts' work for those computed again, (n,).
+
+    Source:
+        Conservation of tokens and of runs; planner/model/README.md#queueing.
+    """
+    mean, room = s.workload.mean, chunks(s, batch).room
+    arriving = np.maximum(batch / s.steps, LEAST_ARRIVING)
+    begin, left = -np.expm1(-arriving), _left(s, arriving, room)
+    end = begin * mean(left) / room
+    rest = np.maximum(1.0 - s.mixed * end, LEAST_ARRIVING)
+    filled = (arriving * s.tokens_mean / room - end) / rest
+    last = begin * (1.0 - s.mixed * filled)
+    decode = decode_time(s, batch)
+    full, partly = prompt_step(s, room, decode), prompt_step(s, left, decode)
+    work = filled * full.work + last * mean(partly.work) + arriving * attention(s)
+    return decode + rework * work + filled * full.fixed + last * mean(partly.fixed)
+
+
+def _left(s: Service, arriving: Floats, room: Floats) -> Floats:
+    """Prompt tokens in the last step of a run, by node of the prompt it begins with, (nodes, n).
+
+    It begins with one prompt, or with the mean of the others that come with it. A run ends
+    anywhere in a step, half of it on average; one of a single step holds what it began with.
+    """
+    some = -np.expm1(-arriving)
+    single = arriving * np.exp(-arriving) / some
+    others = (arriving / some - 1.0) / (1.0 - single) * s.tokens_mean
+
+    def rest(tokens: Floats) -> Floats:
+        # Joined by a straight line: a prompt just beyond a step is as one that just fits.
+        return np.minimum(tokens, np.maximum(2.0 * room - tokens, 0.5 * room))
+
+    left: Floats = single * rest(s.tokens) + (1.0 - single) * rest(s.tokens + others)
+    return left
 
 
 def useful_slots(s: Service, slots: Floats) -> Floats:

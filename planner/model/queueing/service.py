@@ -14,7 +14,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from planner.model.arrays import Candidates, Floats, Parameters
 from planner.model.forward import decode_step, prefill_pass
@@ -76,6 +75,19 @@ class Prompts:
     work: Floats
     overhead: Floats
     work_mean: Floats
+
+
+@dataclass(frozen=True)
+class PromptStep:
+    """What the prompt tokens of a step add to it, their attention apart [s].
+
+    Attributes:
+        work: What would be paid again if they were computed again.
+        fixed: Weight reads and launches beyond that.
+    """
+
+    work: Floats
+    fixed: Floats
 
 
 @dataclass(frozen=True)
@@ -176,6 +188,29 @@ def full_step(s: Service) -> Floats:
     return (total + s.terms.eager) / s.terms.stages
 
 
+def prompt_step(s: Service, tokens: Floats, decode: Floats) -> PromptStep:
+    """Return what a step's prompt tokens add to it, whichever prompts they belong to.
+
+    Args:
+        s: The server.
+        tokens: Prompt tokens of the step, (n,) or (nodes, n).
+        decode: The step without them [s], (n,).
+    """
+    one = prefill_pass(s.terms, s.parameters, tokens, np.zeros(1))
+    overhead = (one.total - one.proportional + s.terms.eager) / s.terms.stages
+    return PromptStep(one.proportional / s.terms.stages, _fixed(s, overhead, decode))
+
+
+def attention(s: Service) -> Floats:
+    """Mean time that a prompt's attention to its context takes [s], (n,)."""
+    token = np.ones(len(s.candidates))
+    attending, blind = (
+        prefill_pass(s.terms, s.parameters, token, attended).total
+        for attended in (s.attended, np.zeros(1))
+    )
+    return s.workload.mean(s.tokens * (attending - blind) / s.terms.stages)
+
+
 def company(s: Service, arriving: Floats) -> Floats:
     """Prompt tokens that share a step with a prompt, averaged over the steps with prompts, (n,).
 
@@ -202,8 +237,11 @@ def chunks(s: Service, batch: Floats) -> Chunks:
 
 def fixed_time(s: Service, cost: Prompts, decode: Floats) -> Floats:
     """Fixed part that prompts add to a step, by node [s], (nodes, n)."""
-    unshared = s.parameters.unshared_prefill * cost.overhead
-    return np.maximum(unshared, s.mixed * (cost.overhead - decode))
+    return _fixed(s, cost.overhead, decode)
+
+
+def _fixed(s: Service, overhead: Floats, decode: Floats) -> Floats:
+    return np.maximum(s.parameters.unshared_prefill * overhead, s.mixed * (overhead - decode))
 
 
 def _carrying(prompts_per_step: Floats, cut: Chunks, size: Floats) -> Floats:
@@ -223,8 +261,6 @@ def mean_step(
     cost: Prompts,
     batch: Floats,
     burstiness: Floats | float = 1.0,
-    rework: Floats | float = 1.0,
-    full: NDArray[np.bool_] | bool = False,
 ) -> Step:
     """Return the mean step when `batch` sequences decode.
 
@@ -236,8 +272,6 @@ def mean_step(
         cost: What prompts cost.
         batch: Decoding sequences, (n,).
         burstiness: Squared CV of the gaps between arrivals, (n,).
-        rework: Factor on the prompts' work for those computed again.
-        full: Whether every step carries prompt tokens, (n,).
     """
     cut = chunks(s, batch)
     decode = decode_time(s, batch)
@@ -245,6 +279,6 @@ def mean_step(
     prompts_per_step = batch / s.steps
     arrived = prompts_per_step * cut.mean
     size = burst_size(np.asarray(burstiness, dtype=np.float64), prompts_per_step)
-    share = np.where(full, 1.0, _carrying(prompts_per_step, cut, size))
-    time = decode + rework * prompts_per_step * cost.work_mean + share * per_chunk
+    share = _carrying(prompts_per_step, cut, size)
+    time = decode + prompts_per_step * cost.work_mean + share * per_chunk
     return Step(time, decode, arrived, share)
