@@ -177,6 +177,13 @@ def with_engine(c, **values):
     return replace(c, engine=replace(c.engine, **columns))
 
 
+def test_where_prompts_run_alone_every_slot_decodes_in_every_step():
+    # They take neither decode steps nor tokens of one: 32 sequences, 0.32 prompts of 0.1 s a step.
+    c = server(token_time=1e-4, launch=0.01, max_sequences=32, token_budget=250)
+    got = capacity(with_engine(c, mixed=0), PARAMETERS, constant(1000, 101))
+    assert got[0] == pytest.approx(0.32 / (0.01 + 32 * 1e-4 + 0.32 * 0.1), rel=1e-3)
+
+
 def share_of_steps_with_prompts(arriving, lengths, room, steps=40_000):
     """Poisson arrivals; a step takes up to `room` tokens, the rest goes on in the next."""
     rng = np.random.default_rng(1)

@@ -58,7 +58,7 @@ def _queueing(s: Service, held: Floats, by_slots: Floats, by_tokens: Floats) -> 
     A sequence keeps its slot for the steps of its prompt and its decode steps, `own` together, and
     while the prompts of others fill the steps. With x prompts a step, of which one fills S steps
     and all its tokens f, held = x (own + x E[S^2] / 2 / (1 - x f)). One solution lies below both
-    limits, held / own and 1 / f.
+    limits, held / own and 1 / f. Prompts that run alone take no decode steps and wait for none.
 
     Args:
         s: The server.
@@ -72,7 +72,8 @@ def _queueing(s: Service, held: Floats, by_slots: Floats, by_tokens: Floats) -> 
     cut = chunks(s, np.minimum(by_slots, by_tokens))
     spread = s.workload.prompt_weighted / s.workload.prompt
     waiting = 0.5 * s.workload.mean(spread * cut.share**2) * (1.0 - 1.0 / held)
-    own, fill = s.steps + cut.mean, s.steps / by_tokens
+    waiting = s.mixed * waiting
+    own, fill = s.steps + s.mixed * cut.mean, s.steps / by_tokens
     total = own + held * fill
     root = np.sqrt(np.maximum(total**2 - 4.0 * held * (own * fill - waiting), 0.0))
     batch: Floats = s.steps * 2.0 * held / (total + root)
@@ -83,7 +84,8 @@ def saturation(s: Service) -> Saturation:
     """Return the limits of a server.
 
     Slots: all of them are taken, a sequence keeps its slot for its prompt's and its decode steps.
-    Tokens: every step is full. Either way the batch is known and the step time explicit.
+    Tokens: every step is full, unless prompts run alone. Either way the batch is known and the
+    step time explicit.
 
     Source:
         Little, Oper. Res. 9(3), 1961; our derivation, planner/model/README.md#queueing.
@@ -93,8 +95,8 @@ def saturation(s: Service) -> Saturation:
     by_memory = kv_slots(s, s.workload.context_end)
     slots = np.minimum(limit, by_memory)
     held = np.maximum(slots, 1.0)
-    by_slots = held * s.steps / (s.steps + chunks(s, held).mean)
-    by_tokens = _token_batch(s)
+    by_slots = held * s.steps / (s.steps + s.mixed * chunks(s, held).mean)
+    by_tokens = np.where(s.mixed > 0, _token_batch(s), np.inf)
     batch = _queueing(s, held, by_slots, by_tokens)
     prompts_per_step = batch / s.steps
     preempted = (by_memory < limit) & (engine.full_length == 0) & (by_slots <= by_tokens)
@@ -152,13 +154,14 @@ def _left(s: Service, arriving: Floats, room: Floats) -> Floats:
 def useful_slots(s: Service, slots: Floats) -> Floats:
     """Return at how many of these slots a server carries most, (n,): more do not help.
 
-    From there on every step is full, so that further sequences only wait for tokens.
+    From there on every step is full, so that further sequences only wait for tokens. Where prompts
+    run alone they take none from those that decode.
     """
     batch = _token_batch(s)
     held = batch
     for _ in range(ITERATIONS):
         held = batch * (1.0 + chunks(s, held).mean / s.steps)
-    return np.minimum(slots, held)
+    return np.where(s.mixed > 0, np.minimum(slots, held), slots)
 
 
 def _token_batch(s: Service) -> Floats:
