@@ -135,7 +135,7 @@ def portfolio(  # noqa: PLR0913  (the options of the command line)
     common = Common(
         catalog=known,
         space=read_space(space),
-        settings=Settings(seed=seed, prove=prove),
+        settings=Settings(seed=seed, prove=prove, processes=1),
         limited=Limited(
             shared.counted,
             shared.limits.budget_usd_per_hour is not None,

@@ -93,6 +93,24 @@ class Archive:
         every = canonical(joined([self.entries, Entries(hardware, placed, points, seen)]))
         self.entries = every.take(nondominated(every.points, every.hardware))
 
+    def split(self, piece: Indices) -> list[Archive]:
+        """Return an archive of each piece of the hardware classes, to go on with by itself.
+
+        Args:
+            piece: Number of the piece that each hardware class belongs to, (hardware,).
+        """
+        pieces = []
+        for number in range(int(piece.max(initial=0)) + 1):
+            one = Archive(self.problem, self.table)
+            one.entries = self.entries.take(piece[self.entries.hardware] == number)
+            pieces.append(one)
+        return pieces
+
+    def rejoin(self, pieces: list[Archive]) -> None:
+        """Take back what has become of the pieces of ``split``."""
+        self.entries = canonical(joined([piece.entries for piece in pieces]))
+        self.scored += sum(piece.scored for piece in pieces)
+
     def shapes(self) -> Indices:
         """Return the shapes that have an entry, sorted."""
         return np.unique(self.entries.rows.shape)

@@ -9,7 +9,7 @@ import numpy as np
 from planner.candidates.choices import Tables
 from planner.candidates.quality import Loss
 from planner.candidates.support import Layout
-from planner.model.arrays import Floats, Parameters
+from planner.model.arrays import Floats, Indices, Parameters
 from planner.model.workload import Workload
 from planner.spec.space import Condition
 
@@ -140,3 +140,9 @@ class Problem:
     demand: Demand
     spare: int = 0
     reach: Reach = Reach()
+
+    def accelerators(self) -> Indices:
+        """Return the number of the accelerator of each hardware class, (hardware,)."""
+        numbers: dict[str, int] = {}
+        chips = [hardware.accelerator.id for hardware in self.tables.hardware]
+        return np.array([numbers.setdefault(chip, len(numbers)) for chip in chips], dtype=np.intp)

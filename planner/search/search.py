@@ -4,21 +4,25 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Literal
+from contextlib import nullcontext
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
 from planner.model.arrays import Floats, Indices
 from planner.search.archive import Archive, Entries
 from planner.search.archive_trials import add_archive
-from planner.search.inner import Rows, deployments, service
+from planner.search.inner import deployments, service
+from planner.search.parts import HALVES, Part, divided
 from planner.search.problem import Problem
-from planner.search.screen import screen
 from planner.search.seeds import corner_shapes, neighbours, seed_shapes
 from planner.search.shapes import ShapeTable, shape_table
 from planner.search.stored_study import Store, recovered, search_study
 from planner.search.study import Judge, explore, plant
+
+if TYPE_CHECKING:
+    from planner.search.crew import Crew
 
 Stopped = Literal["fixed point", "trials", "time limit", "interrupted"]
 Progress = Callable[[str, float], None]
@@ -27,6 +31,8 @@ TRIALS = 50
 """Trials of the default search: enough to fill the archive before the proof prunes with it."""
 PROOF_SHAPES = 40_000
 """Up to so many shapes the proof costs no more than sweeps, a second or two: it is always made."""
+PROVERS = 4
+"""Processes that a proof of a large space may have, each with a copy of the shape table."""
 
 
 @dataclass(frozen=True)
@@ -40,6 +46,8 @@ class Settings:
         prove: True = always, False = never, None = where it is cheap.
         store: Keeps the study, so that a run that was cut short is taken up; None = in memory.
         enumerate_all: Score every deployment instead of searching: the referee.
+        processes: That share the sweeps of a large space; None = as the machine has cores. The
+            result does not depend on it.
     """
 
     seed: int = 0
@@ -48,6 +56,7 @@ class Settings:
     prove: bool | None = None
     store: Store | None = None
     enumerate_all: bool = False
+    processes: int | None = field(default=None, repr=False)
 
 
 @dataclass(frozen=True)
@@ -91,6 +100,7 @@ class _Search:
         self.proven = False
         self.missed: int | None = None
         self.stopped: Stopped = "fixed point"
+        self.crew: Crew | None = None
 
     def late(self) -> bool:
         if time.monotonic() > self.end:
@@ -104,24 +114,38 @@ class _Search:
         offline = self.problem.demand.job is not None
         cheap = offline or len(self.table) <= PROOF_SHAPES
         try:
-            self.outer(guide)
-            asked = self.settings.prove
-            if asked is not None or not cheap:
-                self.polish()
-            before = _vectors(self.archive.entries)
-            if asked or (cheap and asked is None):
-                self.proven = self.prove()
-            if asked:
-                self.missed = len(_vectors(self.archive.entries) - before)
+            with nullcontext() if cheap else self.started() as self.crew:
+                self.search(guide, cheap)
         except KeyboardInterrupt:
             self.stopped = "interrupted"
         if self.settings.store is not None:
             store, left = self.settings.store, self.left_to_proof
             add_archive(store, self.archive, guide, left, self.progress)
 
+    def started(self) -> Crew:
+        """Start the processes that share the sweeps of a large space."""
+        from planner.search.crew import Crew, usable_cores
+
+        useful = PROVERS if self.settings.prove else HALVES
+        count = self.settings.processes or min(usable_cores(), useful)
+        chips = int(self.problem.accelerators().max()) + 1
+        return Crew(self.problem, self.table, min(count, chips))
+
+    def search(self, guide: Floats, cheap: bool) -> None:
+        """Seeds and study, then sweeps, a proof, or both."""
+        self.outer(guide)
+        asked = self.settings.prove
+        if asked is not None or not cheap:
+            self.polish()
+        before = _vectors(self.archive.entries)
+        if asked or (cheap and asked is None):
+            self.proven = self.prove()
+        if asked:
+            self.missed = len(_vectors(self.archive.entries) - before)
+
     def enumerate(self) -> None:
         """Score everything, without bounds: the referee."""
-        rows = self.rows(np.arange(len(self.table)))
+        rows = deployments(self.problem, self.table, np.arange(len(self.table)))
         self.archive.scored += len(rows)
         self.archive.add(rows, service(self.problem, self.table, rows))
         self.proven = True
@@ -149,39 +173,34 @@ class _Search:
 
         Where no corner is worth keeping, there is nothing to sweep around: all shapes are decided.
         """
-        fresh = corner_shapes(self.problem, self.table)
+        fresh, swept = corner_shapes(self.problem, self.table), np.zeros(0, dtype=np.intp)
         while len(fresh) and not self.late():
             self.decide(fresh, lambda share: self.progress("sweeping around the best", share))
-            near = neighbours(self.problem, self.table, self.archive.shapes())
-            fresh = near[~self.seen[near]]
+            best = self.archive.shapes()
+            near = neighbours(self.problem, self.table, np.setdiff1d(best, swept))
+            fresh, swept = near[~self.seen[near]], np.union1d(swept, best)
         if not len(self.archive.entries):
             self.proven = self.prove()
 
     def prove(self) -> bool:
-        """Decide every shape that the search has not looked at; False = cut short.
-
-        Part by part, because the optimistic values of all of them at once fill the memory.
-        """
+        """Decide every shape that the search has not looked at; False = cut short."""
         left = np.flatnonzero(~self.seen)
         self.left_to_proof[left] = True
-        count = max(-(-len(left) // PROOF_SHAPES), 1)
-        for number, part in enumerate(np.array_split(left, count)):
-
-            def done(share: float, number: int = number) -> None:
-                self.progress("proving the front", (number + share) / count)
-
-            if self.late() or not self.decide(part, done):
-                return False
-        return True
+        return not self.late() and self.decide(
+            left, lambda share: self.progress("proving the front", share)
+        )
 
     def decide(self, shapes: Indices, done: Callable[[float], None]) -> bool:
         """Score what may add something of these shapes; False = cut short."""
         fresh = shapes[~self.seen[shapes]]
         self.seen[fresh] = True
-        return screen(self.archive, self.rows(fresh), self.late, done)
-
-    def rows(self, shapes: Indices) -> Rows:
-        return deployments(self.problem, self.table, shapes)
+        if self.crew is None:
+            return Part(self.archive, fresh).decide(self.late, done)
+        parts = divided(self.archive, fresh)
+        try:
+            return self.crew.decide(parts, self.late, done)
+        finally:
+            self.archive.rejoin([part.archive for part in parts])
 
     def candidates(self) -> int:
         """Deployments that the space stands for: all combinations of the inner choices."""

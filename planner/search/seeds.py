@@ -32,8 +32,7 @@ def _ends(problem: Problem, table: ShapeTable, among: Indices) -> Indices:
     """Return the narrowest and the widest layout of each combination of the other choices."""
     s = table.shapes.take(among)
     layouts = np.array([(x.pp, x.dp, x.tp) for x in problem.layouts])[s.layout]
-    chips = {h.accelerator.id: i for i, h in enumerate(problem.tables.hardware)}
-    chip = np.array([chips[h.accelerator.id] for h in problem.tables.hardware])[s.hardware]
+    chip = problem.accelerators()[s.hardware]
     kinds = np.stack([chip, s.stack, s.weights, s.kv, s.draft])
     picked = [np.zeros(0, dtype=np.intp)]
     for sign in (1, -1):

@@ -1,0 +1,154 @@
+"""Processes that decide the parts of a large search: this one, and helpers that it starts.
+
+Threads would not help: NumPy spends too little time on so few rows between its turns of the
+interpreter. Helpers are plain subprocesses, so a script that plans needs no ``__main__`` guard.
+The part that a helper was at when it died is decided by another process.
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from multiprocessing import parent_process
+from queue import Empty, SimpleQueue
+from threading import Thread
+from typing import Self
+
+from planner.search.archive import Entries
+from planner.search.helper import send
+from planner.search.parts import Part
+from planner.search.problem import Problem
+from planner.search.shapes import ShapeTable
+
+Process = subprocess.Popen[bytes]
+
+POLL_S = 0.05
+"""How often a process that waits for others looks whether to stop, or to take over a part."""
+BEGIN = """
+import signal, sys
+signal.signal(signal.SIGINT, signal.SIG_IGN)
+sys.path[:] = sys.argv[1:]
+from planner.search.helper import main
+main()
+"""
+"""A helper imports what this process would import, and leaves interrupts to it."""
+GONE = (OSError, EOFError, pickle.UnpicklingError)
+"""How a helper that has died shows."""
+
+
+def usable_cores() -> int:
+    """Return how many processes a search may have: the cores that are free for it."""
+    no_interpreter = not sys.executable or getattr(sys, "frozen", False)
+    if no_interpreter or parent_process() is not None:
+        # A process of a pool leaves the cores to the others of the pool.
+        return 1
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+class Crew:
+    """This process and its helpers; a context that ends them."""
+
+    def __init__(self, problem: Problem, table: ShapeTable, processes: int) -> None:
+        """Start the helpers, which get ready while this process goes on.
+
+        Args:
+            problem, table: What is searched.
+            processes: How many, this one included. What cannot be started is done without.
+        """
+        self._open: SimpleQueue[Part | None] = SimpleQueue()
+        self._decided: SimpleQueue[tuple[Part, Entries, int]] = SimpleQueue()
+        self._helpers: list[tuple[Process, Thread]] = []
+        with suppress(OSError):
+            for _ in range(processes - 1):
+                self._start((problem, table))
+
+    def _start(self, known: tuple[Problem, ShapeTable]) -> None:
+        process = subprocess.Popen(
+            [sys.executable, "-c", BEGIN, *map(str, sys.path)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+        )
+        thread = Thread(target=self._talk, args=(process, known), daemon=True)
+        self._helpers.append((process, thread))
+        thread.start()
+
+    def _talk(self, process: Process, known: tuple[Problem, ShapeTable]) -> None:
+        """Give a helper one open part after the other."""
+        asked, answers, part = process.stdin, process.stdout, None
+        assert asked is not None
+        assert answers is not None
+        try:
+            send(known, asked)
+            pickle.load(answers)
+            while (part := self._open.get()) is not None:
+                send((part.shapes, part.archive.entries), asked)
+                self._decided.put((part, *pickle.load(answers)))
+        except GONE:
+            pass
+        finally:
+            if part is not None:
+                self._open.put(part)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for process, _thread in self._helpers:
+            process.kill()
+            self._open.put(None)
+        for process, thread in self._helpers:
+            thread.join()
+            with suppress(OSError), process:
+                pass
+
+    def decide(
+        self, parts: Sequence[Part], stop: Callable[[], bool], done: Callable[[float], None]
+    ) -> bool:
+        """Decide parts; their archives take what is found.
+
+        Args:
+            parts: The largest first.
+            stop: Polled; what helpers are at then is lost.
+            done: Told the share that is decided.
+
+        Returns:
+            Whether all of them are decided.
+        """
+        for part in parts:
+            self._open.put(part)
+        total, decided, left = max(sum(len(part.shapes) for part in parts), 1), 0, len(parts)
+        while left:
+            mine = self._next()
+
+            def share(of_mine: float, before: int = decided, of: Part | None = mine) -> None:
+                done((before + of_mine * (len(of.shapes) if of else 0)) / total)
+
+            if stop() or (mine is not None and not mine.decide(stop, share)):
+                return False
+            ended = mine or self._answered()
+            if ended is not None:
+                decided, left = decided + len(ended.shapes), left - 1
+        return True
+
+    def _next(self) -> Part | None:
+        """Return an open part; None = helpers have the rest."""
+        try:
+            return self._open.get_nowait()
+        except Empty:
+            return None
+
+    def _answered(self) -> Part | None:
+        """Return a part that a helper has decided; None = it may take a while."""
+        try:
+            part, entries, scored = self._decided.get(timeout=POLL_S)
+        except Empty:
+            return None
+        part.archive.entries, part.archive.scored = entries, scored
+        return part
