@@ -63,7 +63,7 @@ class Crew:
         """
         self._open: SimpleQueue[Part | None] = SimpleQueue()
         self._decided: SimpleQueue[tuple[Part, Entries, int]] = SimpleQueue()
-        self._helpers: list[tuple[Process, Thread]] = []
+        self.helpers: list[tuple[Process, Thread]] = []
         with suppress(OSError):
             for _ in range(processes - 1):
                 self._start((problem, table))
@@ -76,7 +76,7 @@ class Crew:
             stderr=subprocess.DEVNULL,
         )
         thread = Thread(target=self._talk, args=(process, known), daemon=True)
-        self._helpers.append((process, thread))
+        self.helpers.append((process, thread))
         thread.start()
 
     def _talk(self, process: Process, known: tuple[Problem, ShapeTable]) -> None:
@@ -100,10 +100,10 @@ class Crew:
         return self
 
     def __exit__(self, *_: object) -> None:
-        for process, _thread in self._helpers:
+        for process, _thread in self.helpers:
             process.kill()
             self._open.put(None)
-        for process, thread in self._helpers:
+        for process, thread in self.helpers:
             thread.join()
             with suppress(OSError), process:
                 pass
