@@ -11,6 +11,7 @@ import os
 import pickle
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from multiprocessing import parent_process
@@ -18,8 +19,9 @@ from queue import Empty, SimpleQueue
 from threading import Thread
 from typing import Self
 
-from planner.search.archive import Entries
-from planner.search.helper import send
+import numpy as np
+
+from planner.search.helper import Answer, Question, send
 from planner.search.parts import Part
 from planner.search.problem import Problem
 from planner.search.shapes import ShapeTable
@@ -28,6 +30,8 @@ Process = subprocess.Popen[bytes]
 
 POLL_S = 0.05
 """How often a process that waits for others looks whether to stop, or to take over a part."""
+PATIENCE_S = 1.0
+"""How long helpers whose time is up may take to say what they have found."""
 BEGIN = """
 import signal, sys
 signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -54,15 +58,20 @@ def usable_cores() -> int:
 class Crew:
     """This process and its helpers; a context that ends them."""
 
-    def __init__(self, problem: Problem, table: ShapeTable, processes: int) -> None:
+    def __init__(
+        self, problem: Problem, table: ShapeTable, processes: int, end: float = np.inf
+    ) -> None:
         """Start the helpers, which get ready while this process goes on.
 
         Args:
             problem, table: What is searched.
             processes: How many, this one included. What cannot be started is done without.
+            end: When to stop, on the clock of ``time.monotonic`` [s].
         """
+        self.end = end
+        self._whole = True
         self._open: SimpleQueue[Part | None] = SimpleQueue()
-        self._decided: SimpleQueue[tuple[Part, Entries, int]] = SimpleQueue()
+        self._decided: SimpleQueue[tuple[Part, Answer]] = SimpleQueue()
         self.helpers: list[tuple[Process, Thread]] = []
         with suppress(OSError):
             for _ in range(processes - 1):
@@ -88,8 +97,9 @@ class Crew:
             send(known, asked)
             pickle.load(answers)
             while (part := self._open.get()) is not None:
-                send((part.shapes, part.archive.entries), asked)
-                self._decided.put((part, *pickle.load(answers)))
+                left = self.end - time.monotonic()
+                send(Question(part.shapes, part.archive.entries, left), asked)
+                self._decided.put((part, pickle.load(answers)))
         except GONE:
             pass
         finally:
@@ -115,7 +125,7 @@ class Crew:
 
         Args:
             parts: The largest first.
-            stop: Polled; what helpers are at then is lost.
+            stop: Polled; helpers stop by the clock.
             done: Told the share that is decided.
 
         Returns:
@@ -131,11 +141,13 @@ class Crew:
                 done((before + of_mine * (len(of.shapes) if of else 0)) / total)
 
             if stop() or (mine is not None and not mine.decide(stop, share)):
+                for _ in range(left - self._open.qsize() - (mine is not None)):
+                    self._answered(PATIENCE_S)
                 return False
-            ended = mine or self._answered()
+            ended = mine or self._answered(POLL_S)
             if ended is not None:
                 decided, left = decided + len(ended.shapes), left - 1
-        return True
+        return self._whole
 
     def _next(self) -> Part | None:
         """Return an open part; None = helpers have the rest."""
@@ -144,11 +156,12 @@ class Crew:
         except Empty:
             return None
 
-    def _answered(self) -> Part | None:
-        """Return a part that a helper has decided; None = it may take a while."""
+    def _answered(self, seconds: float) -> Part | None:
+        """Take an answer and return its part; None = there is none in this time."""
         try:
-            part, entries, scored = self._decided.get(timeout=POLL_S)
+            part, answer = self._decided.get(timeout=seconds)
         except Empty:
             return None
-        part.archive.entries, part.archive.scored = entries, scored
+        part.archive.entries, part.archive.scored = answer.entries, answer.scored
+        self._whole = self._whole and answer.whole
         return part

@@ -9,10 +9,33 @@ from __future__ import annotations
 import os
 import pickle
 import sys
+import time
+from dataclasses import dataclass
 from typing import IO
 
+from planner.model.arrays import Indices
 from planner.search.archive import Archive, Entries
 from planner.search.parts import Part
+from planner.search.problem import Problem
+from planner.search.shapes import ShapeTable
+
+
+@dataclass(frozen=True)
+class Question:
+    """A part: its shapes, what is known of their hardware classes, and the time for it [s]."""
+
+    shapes: Indices
+    entries: Entries
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What is known then, how many deployments were scored, and whether all are decided."""
+
+    entries: Entries
+    scored: int
+    whole: bool
 
 
 def main() -> None:
@@ -31,12 +54,15 @@ def serve(asked: IO[bytes], answers: IO[bytes]) -> None:
     problem, table = pickle.load(asked)
     send(None, answers)
     while True:
-        shapes, entries = pickle.load(asked)
-        archive = Archive(problem, table)
-        archive.entries = entries
-        Part(archive, shapes).decide(lambda: False, lambda _: None)
-        answer: tuple[Entries, int] = archive.entries, archive.scored
-        send(answer, answers)
+        send(_answer(problem, table, pickle.load(asked)), answers)
+
+
+def _answer(problem: Problem, table: ShapeTable, question: Question) -> Answer:
+    archive = Archive(problem, table)
+    archive.entries = question.entries
+    end = time.monotonic() + question.seconds
+    whole = Part(archive, question.shapes).decide(lambda: time.monotonic() > end, lambda _: None)
+    return Answer(archive.entries, archive.scored, whole)
 
 
 def send(message: object, pipe: IO[bytes]) -> None:

@@ -129,7 +129,7 @@ class _Search:
         useful = PROVERS if self.settings.prove else HALVES
         count = self.settings.processes or min(usable_cores(), useful)
         chips = int(self.problem.accelerators().max()) + 1
-        return Crew(self.problem, self.table, min(count, chips))
+        return Crew(self.problem, self.table, min(count, chips), self.end)
 
     def search(self, guide: Floats, cheap: bool) -> None:
         """Seeds and study, then sweeps, a proof, or both."""

@@ -7,6 +7,7 @@ import subprocess
 import sys
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import fields
+from io import BytesIO
 from multiprocessing import get_context
 from pathlib import Path
 
@@ -18,7 +19,7 @@ from planner.search import crew, parts
 from planner.search import search as searching
 from planner.search.archive import Archive
 from planner.search.crew import BEGIN, Crew, usable_cores
-from planner.search.helper import send
+from planner.search.helper import Question, send, serve
 from planner.search.parts import divided
 from planner.search.search import Settings, search
 from planner.search.shapes import shape_table
@@ -184,13 +185,43 @@ def test_interrupting_keeps_what_was_found_and_ends_the_helpers(phrase, times, m
 
 
 @pytest.mark.usefixtures("patient")
-def test_a_search_that_waits_for_helpers_stops_when_it_is_time():
+def test_what_a_helper_has_found_when_it_is_time_is_kept(monkeypatch):
+    monkeypatch.setattr(crew, "PATIENCE_S", 60.0)
     problem = random_problem(8)
     table = shape_table(problem)
     split = divided(Archive(problem, table), everything(table))
-    polls = iter([False, False, True])
     with Crew(problem, table, 2) as both:
-        assert not both.decide(split, lambda: next(polls), lambda _: None)
+        # It is time as soon as the helper is at the last part.
+        assert not both.decide(split, both._open.empty, lambda _: None)
+    assert all(part.archive.scored for part in split)
+
+
+@pytest.mark.usefixtures("patient")
+def test_parts_that_helpers_had_no_time_for_prove_nothing():
+    problem = random_problem(8)
+    table = shape_table(problem)
+    split = divided(Archive(problem, table), everything(table))
+    with Crew(problem, table, 2, end=0.0) as both:
+        assert not both.decide(split, lambda: False, lambda _: None)
+
+
+def test_a_helper_stops_by_the_clock():
+    problem = random_problem(8)
+    table = shape_table(problem)
+    shapes = everything(table)
+    entries = Archive(problem, table).entries
+    asked, answers = BytesIO(), BytesIO()
+    for message in [(problem, table), *(Question(shapes, entries, s) for s in (-1.0, np.inf))]:
+        send(message, asked)
+    asked.seek(0)
+    with pytest.raises(EOFError):
+        serve(asked, answers)
+    answers.seek(0)
+    ready, late, done = (pickle.load(answers) for _ in range(3))
+    assert ready is None
+    assert (late.whole, late.scored, len(late.entries)) == (False, 0, 0)
+    assert done.whole
+    assert len(done.entries)
 
 
 def test_a_time_limit_of_nothing_begins_no_sweep():
