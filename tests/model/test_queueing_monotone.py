@@ -60,22 +60,14 @@ class Pairs:
         c, w = self.candidates, self.workload
         more = with_layout(c, replicas=c.layout.replicas + 1)
         here, busier = (self._state(c, rate) for rate in (self.rate, self.rate * self.factor))
-        compared = [(here, busier)]
-        if self.more_replicas_help:
-            compared.append((self._state(more, self.rate), here))
         found = []
-        for better, worse in compared:
+        for better, worse in ((here, busier), (self._state(more, self.rate), here)):
             for metric in METRICS:
                 for share in SHARES:
                     low, high = (percentile(x, w, metric, share) for x in (better, worse))
                     stable = np.isfinite(high)
                     found.append((metric, share, 1 - high[stable] / low[stable]))
         return [(metric, share, np.maximum(fall, -1)) for metric, share, fall in found]
-
-    @property
-    def more_replicas_help(self) -> bool:
-        """Not if chance breaks a rhythm: clockwork arrivals at one server never wait, at two do."""
-        return self.routing != "random" or self.workload.burstiness >= 1.0
 
     def _state(self, c: Candidates, rate: Floats) -> OpenLoop:
         return steady_state(c, parameters(), self.workload, rate, routing=self.routing)

@@ -10,7 +10,14 @@ from planner.model.arrays import Candidates, Floats, Parameters
 from planner.model.queueing.bursts import burst_size, split_burstiness
 from planner.model.queueing.cycle import Wait, prompt_wait
 from planner.model.queueing.saturation import Saturation, saturation
-from planner.model.queueing.service import Service, chunks, decode_time, fixed_time, full_step, service
+from planner.model.queueing.service import (
+    Service,
+    chunks,
+    decode_time,
+    fixed_time,
+    full_step,
+    service,
+)
 from planner.model.queueing.slots import slot_wait
 from planner.model.queueing.state import OpenLoop
 from planner.model.queueing.steady import Arrivals, Batch, steady_batch
@@ -251,7 +258,8 @@ def _step_variance(
         filled_step + _echoes(load, steps) * load * beyond / steps, step + d.behind / steps
     )
     # Where the prompts' weight reads take longer than decoding, the batch does not show in them.
-    shown = w.mean(further <= s.parameters.unshared_prefill * batch.cost.overhead)
+    bare = s.parameters.unshared_prefill * batch.cost.overhead
+    shown = w.mean(np.where(further <= bare, 1.0, 0.0))
     sway = batch.sway * (1.0 - batch.load) / (1.0 - load) * shown
     return _Spread(
         drift,
