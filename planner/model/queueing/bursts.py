@@ -33,6 +33,8 @@ ROUTINGS: dict[str, Callable[[float, Floats], Floats]] = {
 def split_burstiness(burstiness: float, servers: Floats, routing: str) -> Floats:
     """Squared coefficient of variation of the gaps between arrivals at one server, (n,).
 
+    At random, at least LEAST_AT_RANDOM.
+
     Args:
         burstiness: That of all arrivals.
         servers: Servers that share them, (n,).

@@ -73,7 +73,7 @@ class _Decoding:
 
     Attributes:
         steps: Steps of a request after its first token, by output node.
-        slowest: Longest step: all room taken by prompts [s].
+        slowest: Longest step: all room taken by prompts, or all prompts that have a slot [s].
         behind: Work that prompts leave behind in a request's steps, by output node [s].
         sequences: Sequences decoding, those kept longer by that work included.
         resident: The same with those whose prompts are computed.
@@ -95,12 +95,14 @@ def _decoding(
 ) -> _Decoding:
     batch, wait = stages
     w = s.workload
-    slowest = batch.step.decode + full_step(s)
+    held = np.maximum(full.slots, 1.0)
+    # Prompts that run alone pass one after the other, as many as find a slot.
+    alone = np.maximum(held * s.tokens_mean / s.budget, 1.0)
+    slowest = batch.step.decode + np.where(s.mixed > 0, 1.0, alone) * full_step(s)
     steps = np.maximum(w.output - 1.0, 1.0) / s.accepted
     beyond = np.maximum(wait.exposed - batch.step.time, 0.0)
     left = _echoes(batch.response, steps) * _next_step(s, batch, arrivals, beyond)
     behind = np.minimum(left, steps * np.maximum(slowest - batch.step.decode, 0.0))
-    held = np.maximum(full.slots, 1.0)
     more = arrivals.rate * w.mean(behind) / (1.0 - batch.feedback)
     sequences = np.minimum(batch.mean + more, held)
     resident = np.minimum(sequences + arrivals.rate * wait.first, held)

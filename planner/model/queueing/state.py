@@ -47,10 +47,11 @@ class OpenLoop(Columns):
         calm_step: Mean engine step then [s], (n,).
         drift: Variance of a request's mean step as the batch varies, by output node [s^2].
         crowd: Variance of it as prompts come in, by output node [s^2], (nodes, n).
-        filled, filled_step: That variance and the mean step of a request of which every step
-            carries prompts [s^2], [s], (nodes, n).
+        filled, filled_step: Variance for both reasons, and mean, of the mean step of a request of
+            which every step carries prompts [s^2], [s], (nodes, n).
         fastest, fullest, slowest: A step that decodes one sequence, one that decodes as many as
-            fit, and one full of prompts [s], (n,).
+            fit, and one with as many prompts as fit; where these run alone, they count to the
+            next step that decodes [s], (n,).
         decode: Step that only decodes, at the usual batch [s], (n,).
         decode_sd: Its standard deviation as the batch varies [s], (n,).
         mixed: Share of the steps that carry prompt tokens, (n,).
