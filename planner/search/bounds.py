@@ -71,7 +71,7 @@ def _optimistic(problem: Problem, table: ShapeTable, rows: Rows) -> Floats:
     room = np.maximum(s.budget - s.carried * held, LEAST_ROOM * s.budget)
     slowest = decode_time(s, batch) + room / s.tokens_mean * fullest.work_mean
     tpot = np.minimum(step, slowest) / s.accepted
-    return SAFETY * np.stack([_least_first(s, alone, batch, room), tpot])
+    return SAFETY * np.stack([_least_first(s, alone, batch), tpot])
 
 
 def _least_batch(s: Service, work: Floats, rate: Floats, held: Floats) -> Floats:
@@ -83,7 +83,7 @@ def _least_batch(s: Service, work: Floats, rate: Floats, held: Floats) -> Floats
     return batch
 
 
-def _least_first(s: Service, cost: Prompts, batch: Floats, room: Floats) -> Floats:
+def _least_first(s: Service, cost: Prompts, batch: Floats) -> Floats:
     """Return the time to first token below which no prompt from p95 on comes if it never waits.
 
     The least of those prompts, not the shortest: one that is cut into two chunks passes pipeline
@@ -92,13 +92,13 @@ def _least_first(s: Service, cost: Prompts, batch: Floats, room: Floats) -> Floa
     w, p = s.workload, s.parameters
     nodes = prompt_nodes_from(w, 0.95)
     tokens, work, overhead = s.tokens[nodes], cost.work[nodes], cost.overhead[nodes]
-    fewest, most = np.ceil(tokens / s.budget), np.ceil(tokens / room)
+    fewest = np.ceil(tokens / s.budget)
     alone = work + fewest * overhead
     unshared = p.unshared_prefill * overhead
     shared = fewest * (decode_time(s, batch) + unshared) + work
     beside = np.where(s.mixed > 0, np.maximum(shared, alone), alone)
     awake = -np.expm1(-batch)
-    lag = (s.terms.stages - 1.0) * (work / most + overhead)
+    lag = (s.terms.stages - 1.0) * (work / fewest + overhead)
     front = p.first_token + p.frontend_request + p.frontend_token * w.prompt[nodes]
     first: Floats = (awake * beside + (1.0 - awake) * alone + lag + front).min(axis=0)
     return first

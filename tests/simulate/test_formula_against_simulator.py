@@ -178,7 +178,7 @@ def test_ttft_p95_of_bursty_traffic_is_within_a_third_at_the_median():
 
 @pytest.mark.parametrize("seed", range(3))
 def test_a_short_run_measures_a_capacity_known_by_hand(seed):
-    # 512 slots of steps of 10 ms, so 512 / (10 ms x steps). By completions it seems 4 to 12 % less.
+    # 512 slots of steps of 10 ms, so 512 / (10 ms x steps). By completions it seems 4 to 7 % less.
     one = server(launch=0.01, max_sequences=512, token_budget=16_384)
     s = Scenario(one, Lengths(1, 0), Lengths(500, 1.3), 1.0, 1.0, seed)
     assert capacity_ratio(s, REQUESTS) == pytest.approx(1, abs=0.001)
