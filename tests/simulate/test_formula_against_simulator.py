@@ -222,3 +222,38 @@ def test_capacity_where_slots_and_token_budget_run_out_together(budget):
     one = with_layout(random_candidates(1, 4), max_sequences=32, token_budget=budget)
     s = Scenario(one, Lengths(1_500, 0.5), Lengths(60, 1.0), 1.0, 1.0, seed=3)
     assert capacity_ratio(s, REQUESTS) == pytest.approx(1, abs=0.05)
+
+
+@pytest.fixture(scope="module")
+def prompts_first() -> list[dict[tuple[str, float], float]]:
+    return [errors(s, REQUESTS) for s in scenarios(100, seed=31, engines=(2,))]
+
+
+@pytest.mark.parametrize(
+    ("metric", "median", "high"),
+    [("ttft", 0.09, 0.28), ("tpot", 0.045, 0.20), ("e2e", 0.045, 0.18)],
+)
+def test_p95_of_engines_that_put_prompts_first(prompts_first, metric, median, high):
+    error = np.abs([e[metric, 0.95] for e in prompts_first])
+    assert np.median(error) <= median
+    assert np.quantile(error, 0.9) <= high
+
+
+def test_tpot_of_prompts_first_beyond_what_a_shared_budget_carries():
+    # Many prompts pass between two decode steps there, not one step full of them.
+    beyond = [
+        replace(s, utilization=0.8)
+        for s in scenarios(150, seed=32, engines=(2,))
+        if float(capacity(s.candidates, parameters(), s.workload)[0]) > 1.1 * shared_rate(s)
+    ]
+    error = [errors(s, REQUESTS)["tpot", 0.95] for s in beyond]
+    assert len(error) >= 8
+    assert np.median(error) == pytest.approx(0, abs=0.05)
+    assert min(error) >= -0.3
+
+
+def shared_rate(s: Scenario) -> float:
+    """Capacity if prompts shared the token budget with decoding."""
+    one = s.candidates
+    mixed = replace(one, engine=replace(one.engine, mixed=np.ones(1)))
+    return float(capacity(mixed, parameters(), s.workload)[0])
