@@ -102,6 +102,8 @@ class Server:
         self._growth = 0.0
         self._ready: list[int] = []
         self._lag = 0.0
+        # By how much the earlier chunks of a prompt were short of what it takes alone.
+        self._owed: dict[int, float] = {}
         # Where prompts ran alone since the last decode step: since when, and how many waited.
         self._pauses: list[tuple[float, int]] = []
 
@@ -166,7 +168,7 @@ class Server:
         made = self._made[request]
         if made == 1:
             book.first[request] = now
-            book.lag[request] = self._lag
+            book.lag[request] = self._lag + self._owed.pop(request, 0.0)
         else:
             self.gaps += (now, now - self._lost.pop(request), 1)
         if made == book.output[request]:
@@ -238,6 +240,7 @@ class Server:
             del self._running[request]
             if request == self._partial:
                 self._partial = -1
+                self._owed.pop(request, None)
                 pool.used -= self._held[request]
             else:
                 tokens = self._base[request] + pool.clock - self._deployment.draft_tokens
@@ -308,6 +311,9 @@ class Server:
             duration = deployment.stall[tokens] + attention
             # The prompt takes as long as alone; only what decodes is held up for less.
             self._lag += alone - duration
+            if self._partial >= 0:
+                owed = self._owed.get(self._partial, 0.0)
+                self._owed[self._partial] = owed + alone - duration
             self._pauses.append((now, batch))
         elif batch:
             decode = self._decode_time() + deployment.stall[tokens] + attention

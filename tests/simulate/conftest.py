@@ -34,6 +34,7 @@ class Request:
     first: float = inf
     done: float = inf
     lag: float = 0.0
+    owed: float = 0.0
     preemptions: int = 0
     gaps: list[float] = field(default_factory=list)
     last_token: float = 0.0
@@ -50,6 +51,7 @@ class PlainServer:
     in_step: list[tuple[Request, int]] = field(default_factory=list)
     decoders: list[Request] = field(default_factory=list)
     lag: float = 0.0
+    owed: float = 0.0
     most_blocks: int = 0
     most_tokens: int = 0
 
@@ -85,6 +87,7 @@ class PlainServer:
             while need - r.blocks > self.free and r in self.running:
                 victim = self.running.pop()
                 victim.blocks = victim.computed = 0
+                victim.owed = 0.0
                 victim.decoding = False
                 victim.preemptions += 1
                 self.waiting.insert(0, victim)
@@ -144,6 +147,9 @@ class PlainServer:
         if d.prefill_first:
             self.decoders = []
             self.lag += alone - stall
+            for r, taken in self.in_step:
+                unfinished = r.computed + taken < r.prompt + r.made
+                r.owed = r.owed + alone - stall if unfinished else r.owed
             return stall
         return max(decode + stall, alone)
 
@@ -161,7 +167,7 @@ class PlainServer:
                 r.made += 1
                 if r.made == 1:
                     r.first = self.now
-                    r.lag = self.lag
+                    r.lag = self.lag + r.owed
                     r.last_token = self.now
                 r.decoding = True
                 r.joined = self.decode_steps
