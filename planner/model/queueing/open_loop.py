@@ -123,7 +123,7 @@ def _next_step(s: Service, batch: Batch, arrivals: Arrivals, longer: Floats) -> 
 
 
 def _echoes(response: Floats, steps: Floats) -> Floats:
-    """Return what a longer step adds to it and those that follow, `steps` together, (nodes, n).
+    """Return by how many times as much `steps` steps are longer of which the first is, (nodes, n).
 
     Prompts that arrive in a step lengthen the next one by `response` of its time, and so on.
     """
@@ -253,19 +253,30 @@ def _step_variance(
 
     # In steps that carry prompts anyway, further ones cost their work alone.
     load = np.minimum(arrivals.rate * one, batch.response)
-    further = fixed_time(s, batch.cost, d.calm)
-    filled_step = (d.calm + w.mean(further)) / (1.0 - load)
-    beyond = np.maximum(wait.exposed - filled_step, 0.0)
-    filled_step = np.maximum(
-        filled_step + _echoes(load, steps) * load * beyond / steps, step + d.behind / steps
-    )
-    # Where the prompts' weight reads take longer than decoding, the batch does not show in them.
-    bare = s.parameters.unshared_prefill * batch.cost.overhead
-    shown = w.mean(np.where(further <= bare, 1.0, 0.0))
-    sway = batch.sway * (1.0 - batch.load) / (1.0 - load) * shown
+    filled_step, sway = _filled(s, stages, d, load)
     return _Spread(
         drift,
         variance(work + shared, batch.response),
         variance(work, load) + sway**2 * memory,
         filled_step,
     )
+
+
+def _filled(
+    s: Service, stages: tuple[Batch, Wait], d: _Decoding, load: Floats
+) -> tuple[Floats, Floats]:
+    """Return the step of a request of which every step carries prompts.
+
+    Returns:
+        Its mean, by output node [s], (nodes, n), and how the batch sways it [s], (n,): not where
+        the prompts' weight reads take longer than decoding.
+    """
+    batch, wait = stages
+    fixed = fixed_time(s, batch.cost, d.calm)
+    mean = (d.calm + s.workload.mean(fixed)) / (1.0 - load)
+    beyond = np.maximum(wait.exposed - mean, 0.0)
+    step = mean + _echoes(load, d.steps) * load * beyond / d.steps
+    bare = s.parameters.unshared_prefill * batch.cost.overhead
+    shown = s.workload.mean(np.where(fixed <= bare, 1.0, 0.0))
+    sway = batch.sway * (1.0 - batch.load) / (1.0 - load) * shown
+    return np.maximum(step, d.seen + d.behind / d.steps), sway
