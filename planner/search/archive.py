@@ -57,6 +57,9 @@ def canonical(entries: Entries) -> Entries:
 class Archive:
     """Non-dominated entries per hardware class; of equal ones the first in canonical order.
 
+    What is less well known dominates nothing that is known better: it may not be what a pick rests
+    on, and its margins are wider.
+
     Attributes:
         problem, table: What the entries point into.
         entries: In canonical order.
@@ -91,7 +94,12 @@ class Archive:
         placed, seen = rows.take(row), served[row]
         points = objectives(self.problem, self.table, placed, hardware, seen)
         every = canonical(joined([self.entries, Entries(hardware, placed, points, seen)]))
-        self.entries = every.take(nondominated(every.points, every.hardware))
+        compared = self.compared(every.points, every.rows)
+        self.entries = every.take(nondominated(compared, every.hardware))
+
+    def compared(self, points: Floats, rows: Rows) -> Floats:
+        """Return the objectives of rows and how well they are known, (n, m + 1)."""
+        return np.column_stack([points, self.table.evidence[rows.shape]])
 
     def split(self, piece: Indices) -> list[Archive]:
         """Return an archive of each piece of the hardware classes, to go on with by itself.

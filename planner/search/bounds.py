@@ -40,7 +40,7 @@ WIDEST = 64.0
 """Factor above the optimistic value up to which a floor is sought."""
 HALVINGS = 6
 """Halvings of that factor's logarithm: floors lie within 64^(1/2^6) = 7 % of the truth."""
-PAIRED = 4096
+PAIRED = 1024
 """Points compared with all known ones of their set at once."""
 
 
@@ -121,7 +121,9 @@ def beatable(archive: Archive, rows: Rows, hopes: Floats) -> Mask:
     row, hardware = homes(table, rows.take(at))
     placed = rows.take(at[row])
     points = objectives(problem, table, placed, hardware, hopes[at[row]])
-    lost = matched(archive.entries.hardware, archive.entries.points, hardware, points)
+    known = archive.entries
+    best, asked = archive.compared(known.points, known.rows), archive.compared(points, placed)
+    lost = matched(known.hardware, best, hardware, asked)
     open_rows[at[row[~lost]]] = True
     return open_rows
 
@@ -131,12 +133,13 @@ def matched(known_in: Indices, known: Floats, asked_in: Indices, asked: Floats) 
 
     Args:
         known_in, asked_in: Set of each point; those of the known ones rise.
-        known, asked: Points, smaller is better, (k, m) and (n, m).
+        known, asked: Points, smaller is better, (k, m) and (n, m); within a set the first
+            objective of the known ones rises.
     """
     result = np.zeros(len(asked), dtype=bool)
     if not len(asked) or not len(known):
         return result
-    order = np.argsort(asked_in, kind="stable")
+    order = np.lexsort((asked[:, 0], asked_in))
     sets, first = np.unique(asked_in[order], return_index=True)
     begin, end = np.searchsorted(known_in, sets), np.searchsorted(known_in, sets, side="right")
     last = [*first[1:].tolist(), len(asked)]
@@ -144,9 +147,11 @@ def matched(known_in: Indices, known: Floats, asked_in: Indices, asked: Floats) 
         rivals = known[begin[i] : end[i]]
         for start in range(first[i], last[i], PAIRED):
             mine = order[start : min(start + PAIRED, last[i])]
-            better = np.ones((len(mine), len(rivals)), dtype=bool)
+            # What needs more than the last of them, by the first objective, matches none.
+            near = rivals[: np.searchsorted(rivals[:, 0], asked[mine[-1], 0], side="right")]
+            better = np.ones((len(mine), len(near)), dtype=bool)
             for column in range(known.shape[1]):
-                better &= rivals[:, column] <= asked[mine, column, None]
+                better &= near[:, column] <= asked[mine, column, None]
             result[mine] = better.any(axis=1)
     return result
 

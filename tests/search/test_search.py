@@ -66,12 +66,14 @@ def test_enumeration_is_the_definition():
             inside = gpus // size
             count = rows.replicas[i]
             need = -(-count // inside) if inside >= 1 else count * -(-size // gpus)
-            kept.setdefault(int(home), []).append((need, ttft, tpot, table.loss[shape]))
+            kept.setdefault(int(home), []).append(
+                (need, ttft, tpot, table.loss[shape], table.evidence[shape])
+            )
     expected = set()
     for home, points in kept.items():
         for p in points:
             if not any(q != p and all(a <= b for a, b in zip(q, p, strict=True)) for q in points):
-                expected.add((float(home), *map(float, p)))
+                expected.add((float(home), *map(float, p[:-1])))
     assert expected
     assert vectors(found.entries) == expected
 
