@@ -16,6 +16,9 @@ from planner.spec.slo import Slo
 
 RANKS = (np.arange(200) + 0.5) / 200
 """Ranks at which the sum of prompt and output is tabulated."""
+BETWEEN = ("tpot", "itl")
+"""Metrics of the time between tokens."""
+NEARLY_ALL = 1 - 1e-6
 EVERY = -1
 """Number of no kind: all requests together."""
 
@@ -28,6 +31,11 @@ class Kind:
     share: float
     prompt: Lengths
     output: Lengths
+
+    @property
+    def decodes(self) -> bool:
+        """Whether any output has a second token: else there is no time between tokens."""
+        return round(self.output.quantile(NEARLY_ALL)) > 1
 
 
 @dataclass(frozen=True)
@@ -63,15 +71,29 @@ def kinds(slo: Slo) -> tuple[Kind, ...]:
 
 
 def targets(slo: Slo) -> tuple[Target, ...]:
-    """Return every latency target: those of the file hold for each class without its own."""
+    """Return every latency target: those of the file hold for each class without its own.
+
+    Without those on the time between tokens of requests that get a single one: they always hold.
+    """
     classes = slo.traffic.classes
+    gaps = decodes(slo)
     if classes is None:
-        return tuple(Target(_key(m, p), m, p, limit) for m, p, limit in slo.targets.items())
+        wanted = slo.targets.items()
+        return tuple(Target(_key(m, p), m, p, x) for m, p, x in wanted if gaps or m not in BETWEEN)
+    apart = {"itl": [gaps] * len(classes), "tpot": [kind.decodes for kind in kinds(slo)]}
     return tuple(
         Target(f"{one.name}.{_key(m, p)}", m, p, limit, number)
         for number, one in enumerate(classes)
         for m, p, limit in (one.slo.items() or slo.targets.items())
+        if m not in apart or apart[m][number]
     )
+
+
+def decodes(slo: Slo) -> bool:
+    """Return whether any request gets a second token."""
+    traffic = slo.traffic
+    unread = traffic.classes is None and traffic.output_tokens is None
+    return unread or any(kind.decodes for kind in kinds(slo))
 
 
 def _key(metric: str, percentile: int) -> str:

@@ -25,12 +25,11 @@ from planner.search.storage import Address
 from planner.search.stored_study import Identity, Store
 from planner.select.answers import MARGIN_OF, STANDARD, answers
 from planner.select.front import front
-from planner.select.resize import Desk, finite, wanted_of
+from planner.select.resize import Desk, upper_ms, wanted_of
 from planner.select.verification import observe
 from planner.simulate import deployment
 from planner.spec.archive import ClassArchive
 from planner.spec.verification import Simulated as Checked
-from planner.units import MILLI
 
 TRIALS = 100
 """Simulated deployments, seeds included, unless ``--trials`` says otherwise."""
@@ -85,7 +84,7 @@ class Simulator:
         return Sight(
             ttft=seen["ttft_p95_ms"].value,
             tpot=seen["tpot_p95_ms"].value,
-            upper_ms={key: finite(found.upper / MILLI) for key, found in seen.items()},
+            upper_ms=upper_ms(seen),
             violation=worst - 1.0,
         )
 

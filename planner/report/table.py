@@ -163,8 +163,10 @@ def _simulated(record: PlanRecord) -> tuple[Line, ...]:
             if check is None:
                 return "-"
             seen = {entry.key: entry.simulated_ms for entry in check.latencies}
-            values = (seen[f"{metric}_p{share}_ms"] for share in (50, 95))
-            return " / ".join(words.milliseconds(value) for value in values)
+            keys = [f"{metric}_p{share}_ms" for share in (50, 95)]
+            if keys[0] not in seen:
+                return "-"
+            return " / ".join(words.milliseconds(seen[key]) for key in keys)
 
         return text
 

@@ -22,6 +22,7 @@ from planner.select.resize import (
     fewest_stable,
     finite,
     formula,
+    upper_ms,
 )
 from planner.select.verification import Observation
 from planner.spec.archive import ClassArchive
@@ -191,6 +192,7 @@ def _report(sized: Sized, shown: int, identities: tuple[str, str], *, holds: boo
                 upper_ms=finite(observation.seen[want.key].upper / MILLI),
             )
             for want in sized.wanted
+            if not observation.seen[want.key].empty
         ),
         utilization=float(rounded(observation.utilization)),
         seeds=observation.seeds,
@@ -200,5 +202,4 @@ def _report(sized: Sized, shown: int, identities: tuple[str, str], *, holds: boo
 
 
 def _simulated(row: int, observation: Observation) -> Simulated:
-    upper = {key: finite(seen.upper / MILLI) for key, seen in observation.seen.items()}
-    return Simulated(row=row, upper_ms=upper)
+    return Simulated(row=row, upper_ms=upper_ms(observation.seen))

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from planner.candidates.demand import job_load, sized_rate, slo_workload, targets
+from planner.candidates.demand import decodes, job_load, sized_rate, slo_workload, targets
 from planner.candidates.quality import QualityCase, quality_loss
 from planner.cost import Quotes
 from planner.cost_owned import carbon_g_per_mtok, owned_gpu, owned_parts, use_of
@@ -156,6 +156,7 @@ def _option(scene: Scene, shop: Shop, slo: Slo, case: QualityCase, r: _Row) -> O
     money = _money(scene, shop, slo, hardware, r)
     bought = int(r.answer.bill.instances[r.row])
     off, limit = rows.speculation[row] == OFF, rows.max_num_seqs[row]
+    tpot = _latency(r, "tpot") if decodes(slo) else None
     shared: dict[str, Any] = {name: getattr(rows, name)[row] for name in SAME}
     shared |= {name: r.column(name) for name in RATES} | {LENGTH: r.maybe(LENGTH)}
     return Option(
@@ -173,7 +174,7 @@ def _option(scene: Scene, shop: Shop, slo: Slo, case: QualityCase, r: _Row) -> O
         acceptance=None if off else (rows.accept_first[row], rows.accept_decay[row]),
         **shared,
         ttft=_latency(r, "ttft"),
-        tpot=_latency(r, "tpot"),
+        tpot=tpot,
         e2e=_latency(r, "e2e"),
         bound_tpot_ms=number(r.figures.bound_ms[r.at]),
         targets=_targets(slo, r),
@@ -187,7 +188,7 @@ def _option(scene: Scene, shop: Shop, slo: Slo, case: QualityCase, r: _Row) -> O
         intervals=intervals(
             scene.catalog,
             (rows.generation[row], hardware.accelerator),
-            (_latency(r, "ttft"), _latency(r, "tpot"), r.maybe(LENGTH)),
+            (_latency(r, "ttft"), tpot, r.maybe(LENGTH)),
             r.column("capacity_tokens_per_s"),
             money.usd_per_mtok_output,
         ),

@@ -34,6 +34,7 @@ from planner.select.verification import (
     Observation,
     Replay,
     Requests,
+    Seen,
     Wanted,
     in_seconds,
     observe,
@@ -268,6 +269,14 @@ def fewest(levels: Sequence[int], start: int, holds: Callable[[int], bool], *, d
 def finite(value: float) -> float | None:
     """Return a latency as the record holds it [ms]; None = without bound."""
     return float(rounded(value)) if np.isfinite(value) and value > 0 else None
+
+
+def upper_ms(seen: Mapping[str, Seen]) -> dict[str, float | None]:
+    """Return upper ends of simulated percentiles as the record holds them [ms], by target key.
+
+    Without those that no request has: the formula alone speaks of them.
+    """
+    return {key: finite(found.upper / MILLI) for key, found in seen.items() if not found.empty}
 
 
 def formula(sized: Sized, replicas: int, want: Wanted) -> float:

@@ -67,10 +67,18 @@ class Effort:
 
 @dataclass(frozen=True)
 class Seen:
-    """A simulated percentile [s], and the upper end of its one-sided 95 % interval."""
+    """A simulated percentile [s], and the upper end of its one-sided 95 % interval.
+
+    Both are 0 where no request has such a latency, as TPOT of one token: any limit holds.
+    """
 
     value: float
     upper: float
+
+    @property
+    def empty(self) -> bool:
+        """Whether no request has such a latency."""
+        return self.upper <= 0.0
 
 
 @dataclass(frozen=True)
@@ -278,10 +286,10 @@ def percentile(runs: Sequence[Run], metric: Metric, share: float) -> Seen:
     Student's t times its standard error must stay within 1 - share.
     """
     parts = [part for run in runs for part in _stretches(run, metric)]
+    if not parts:
+        return Seen(0.0, 0.0)
     values = np.concatenate([value for value, _ in parts])
     weights = np.concatenate([weight for _, weight in parts])
-    if not len(values):
-        return Seen(inf, inf)
     order = np.argsort(values, kind="stable")
     ranks = np.cumsum(weights[order]) / weights.sum()
     levels = np.linspace(share, 1.0, LEVELS)

@@ -17,7 +17,8 @@ class Simulated(Spec):
     Attributes:
         row: The row.
         upper_ms: Simulated percentile by target key, at the upper end of its confidence interval
-            [ms]; without the margin for the model's own error. None = without bound.
+            [ms]; without the margin for the model's own error. None = without bound;
+            no entry = no request has one.
     """
 
     row: Annotated[int, Field(ge=0)]
@@ -65,7 +66,8 @@ class Verification(Spec):
         option: Id of the option as sized by simulation; the same where the size did not change.
         holds: Whether some number of replicas within quota and budget meets every target.
         trials: Replicas tried, in that order.
-        latencies: p50 and p95 of TTFT, TPOT and E2E, and every target, of ``option``.
+        latencies: p50 and p95 of TTFT, TPOT and E2E, and every target, of ``option``;
+            without those that no request has, as TPOT of outputs of one token.
         utilization: Share of the time that a server is busy.
         seeds: Seeds of the runs; the same requests for every option. A trace is replayed once.
         requests: Requests of each run.

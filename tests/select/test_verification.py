@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import lru_cache
 
 import numpy as np
@@ -9,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from planner.candidates.demand import targets
 from planner.candidates.hardware import hardware_class
 from planner.catalog import load_catalog
 from planner.commands.plan import plan
@@ -89,6 +91,41 @@ def test_rejected_requests_count_as_never_served():
     assert seen.value == np.inf
 
 
+def test_nobody_has_a_tpot_where_outputs_are_of_one_token_and_any_limit_holds():
+    nobody = replace(a_run(np.ones(1000)), tpot=np.full(1000, np.nan))
+    assert percentile([nobody], "tpot", 0.95).empty
+    assert percentile([nobody], "itl", 0.95).empty
+    seen = observe(a_fleet(2), Requests(asked(1)), [Wanted("tpot_p95_ms", "tpot", 0.95, 1e-9)], 2.0)
+    assert seen.holds
+
+
+@pytest.mark.parametrize("output", [1, {"mean": 1.01, "cv": 0}, {"p50": 1, "p95": 1}])
+def test_a_plan_for_outputs_of_one_token_has_no_tpot_and_its_picks_are_checked(output):
+    record = plan(asked(output), space="quick", trials=20)
+    assert record.verification
+    for check in record.verification:
+        assert {entry.key.split("_")[0] for entry in check.latencies} == {"ttft", "e2e"}
+    for option in record.options:
+        assert option.tpot is None
+        assert [target.key for target in option.targets] == ["ttft_p95_ms"]
+    assert "TPOT simulated │ -" in " ".join(FORMATS["table"](record, width=160).split())
+
+
+def test_a_class_of_one_token_has_no_target_on_tpot_and_the_other_keeps_its_own():
+    one = {"share": 0.5, "prompt_tokens": 500}
+    classes = (
+        {"name": "label", "output_tokens": 1, **one},
+        {"name": "chat", "output_tokens": 200, **one},
+    )
+    traffic = {"rate_per_s": 5.0, "classes": classes}
+    slo = Slo.model_validate({**CHAT.model_dump(by_alias=True), "traffic": traffic})
+    assert [target.key for target in targets(slo)] == [
+        "label.ttft_p95_ms",
+        "chat.ttft_p95_ms",
+        "chat.tpot_p95_ms",
+    ]
+
+
 @given(st.sets(st.integers(1, 60), min_size=1), st.data(), st.integers(1, 70), st.booleans())
 def test_the_fewest_replicas_are_those_that_a_linear_scan_finds(counts, data, least, down):
     levels = sorted(counts)
@@ -117,6 +154,12 @@ CHAT = Slo.model_validate(
         "purchase": {"accelerators": ("l40s", "h100-sxm"), "allow_unvalidated": True},
     }
 )
+
+
+def asked(output) -> Slo:
+    """The requests of CHAT with other outputs."""
+    traffic = {"rate_per_s": 5.0, "prompt_tokens": 500, "output_tokens": output}
+    return Slo.model_validate({**CHAT.model_dump(by_alias=True), "traffic": traffic})
 
 
 def a_fleet(replicas: int) -> Deployment:
