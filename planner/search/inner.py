@@ -139,6 +139,8 @@ def _of_job(problem: Problem, table: ShapeTable, top: Rows) -> Rows:
     at = np.repeat(np.arange(len(top)), 1 + (top.limit > 0))
     grid = replace(top.take(at), limit=limit[np.stack([top.limit > 0, top.limit >= 0], axis=1)])
     runs = figures(lambda part: _run(problem, row_candidates(problem, table, part)), grid)
+    some = np.flatnonzero(np.isfinite(runs))
+    grid, runs = grid.take(some), runs[some]
     job = problem.demand.job
     assert job is not None
     late = runs * job.margins[table.shapes.hardware[grid.shape], table.shapes.stack[grid.shape]]
@@ -238,8 +240,12 @@ def mean_batch(problem: Problem, table: ShapeTable, rows: Rows) -> Floats:
 
 
 def _run(problem: Problem, c: Candidates) -> Floats:
-    """Length of the offline job on these candidates [s], (n,)."""
-    return offline_batch(c, problem.parameters, job_load(problem, c)).run
+    """Length of the offline job on these candidates [s], (n,); infinity = not a request fits.
+
+    A shape that fits with the smallest steps may not with the activations of larger ones.
+    """
+    batch = offline_batch(c, problem.parameters, job_load(problem, c))
+    return np.where(batch.fits >= 1.0, batch.run, np.inf)
 
 
 def job_load(problem: Problem, c: Candidates) -> Load:

@@ -97,7 +97,11 @@ def random_setting(seed: int) -> tuple[Slo, Setting]:
 
 def example_problem(example: str, space: str) -> Problem:
     """An example on a shipped space."""
-    slo = load(read_yaml(ROOT / "examples" / f"{example}.yaml"), Slo)
+    return asked_problem(load(read_yaml(ROOT / "examples" / f"{example}.yaml"), Slo), space)
+
+
+def asked_problem(slo: Slo, space: str) -> Problem:
+    """A problem on a shipped space."""
     explored = load(read_yaml(ROOT / "search_spaces" / f"{space}.yaml"), SearchSpace)
     offers = allowed_offers(catalog(), slo.purchase, catalog().newest_seen)
     made = setting(slo, catalog(), explored, find_architecture(slo.model), offers)

@@ -6,6 +6,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
+from planner.model.memory import sequences_that_fit
 from planner.model.queueing import capacity
 from planner.search.inner import (
     DEVIATIONS,
@@ -17,7 +18,8 @@ from planner.search.inner import (
     row_candidates,
 )
 from planner.search.shapes import shape_table
-from tests.search.problems import everything, example_problem, random_problem
+from planner.spec.slo import Slo
+from tests.search.problems import asked_problem, everything, example_problem, random_problem
 
 
 def by_trying(problem, table, shape: int, budget: int) -> tuple[float, float, int]:
@@ -139,3 +141,23 @@ def test_any_count_is_raised_to_what_fills_and_says_which_sizes_it_fills(sizes, 
 
 def homes_of(table, shape: int) -> list[int]:
     return table.home_hardware[table.home_start[shape] : table.home_start[shape + 1]].tolist()
+
+
+def test_a_small_job_runs_nowhere_that_activations_leave_no_room_for_a_request():
+    asked = {
+        "model": "microsoft/phi-4",
+        "task": "summarization",
+        "traffic": {
+            "offline": {"requests": 1, "deadline_hours": 0.1},
+            "prompt_tokens": 500,
+            "output_tokens": 1,
+        },
+        "objectives": ("usd_per_mtok_output", "quality_loss_percent"),
+    }
+    problem = asked_problem(Slo.model_validate(asked), "default")
+    table = shape_table(problem)
+    rows = deployments(problem, table, everything(table))
+    c = row_candidates(problem, table, rows)
+    held = sequences_that_fit(c, np.full(len(c), 500.5))
+    assert len(rows) > 1000
+    assert held.min() >= 1.0
