@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from planner.model.mixture import mixture
 from planner.model.queueing import (
     capacity,
     gates,
@@ -330,3 +331,38 @@ def test_blocks_of_rows_give_what_single_rows_give(seed):
     np.testing.assert_allclose(percentile(joined, CHAT, "e2e", 0.95), together, rtol=1e-9)
     picked = joined.take(np.array([3, 1]))
     np.testing.assert_allclose(picked.own, joined.own[:, [3, 1]])
+
+
+@pytest.mark.parametrize("share", [0.5, 0.95, 0.99])
+@settings(max_examples=20)
+@given(
+    seed=st.integers(0, 1000),
+    output=st.floats(1.0, 60.0),
+    sigma=st.sampled_from([0.0, 0.3, 1.0]),
+    use=st.floats(0.02, 0.99),
+)
+def test_nobody_gets_the_last_token_before_the_first(share, seed, output, sigma, use):
+    w = workload(log_normal(800, 0.8), log_normal(output, sigma))
+    c, p = random_candidates(50, seed, KINDS), parameters()
+    state = steady_state(c, p, w, use * capacity(c, p, w) * c.layout.replicas)
+    first, last = (percentile(state, w, metric, share) for metric in ("ttft", "e2e"))
+    assert (last >= first * (1 - 1e-5)).all()
+
+
+def test_the_only_token_is_the_first():
+    one, chat = workload(log_normal(800, 0.8), lambda _: 1.0), CHAT
+    c, p = random_candidates(200, 5, KINDS), parameters()
+    mixed = mixture([one, chat], [0.4, 0.6])
+    for whole, part in ((one, one), (mixed.whole, mixed.parts[0])):
+        state = steady_state(c, p, whole, 0.6 * capacity(c, p, whole) * c.layout.replicas)
+        first, last = (percentile(state, part, metric, 0.95) for metric in ("ttft", "e2e"))
+        np.testing.assert_allclose(last, first, rtol=1e-6)
+
+
+def test_requests_of_one_token_leave_the_tpot_of_the_others_alone():
+    one = workload(log_normal(800, 0.8), lambda _: 1.0)
+    c, p = random_candidates(200, 5, KINDS), parameters()
+    mixed = mixture([one, CHAT], [0.4, 0.6])
+    state = steady_state(c, p, mixed.whole, 0.6 * capacity(c, p, mixed.whole) * c.layout.replicas)
+    every, chat = (percentile(state, w, "tpot", 0.95) for w in (mixed.whole, mixed.parts[1]))
+    np.testing.assert_allclose(every, chat, rtol=1e-6)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 
@@ -105,7 +106,13 @@ def _ttft(s: OpenLoop, w: Workload) -> Survival:
 
 
 def _tpot(s: OpenLoop, w: Workload) -> Survival:
-    """Undisturbed requests, and those that prompts hold up, each log-normal; by output node."""
+    """Undisturbed requests, and those that prompts hold up, each log-normal; by output node.
+
+    Of the requests that get a second token; of all as if they got one, where none does.
+    """
+    second = w.weight * _decoding(w)
+    if second.any():
+        w = replace(w, weight=second / second.sum())
     busy = 1.0 - s.calm
     held_up = s.step - s.calm_step
     mean = held_up / busy
@@ -137,9 +144,10 @@ def _tpot(s: OpenLoop, w: Workload) -> Survival:
 
 
 def _e2e(s: OpenLoop, w: Workload) -> Survival:
-    """TTFT and the decode steps together, log-normal by output node.
+    """TTFT and the decode steps together, log-normal by output node; TTFT of one-token outputs.
 
-    Nobody is served sooner than alone on the server, nor later than if all steps carried prompts.
+    Nobody is served sooner than alone on the server, nor later than if all steps carried prompts;
+    and nobody gets the last token before the first.
     """
     own = w.mean(s.own)
     prompts = np.maximum(w.mean(s.own**2) - own * own, 0.0)
@@ -158,15 +166,23 @@ def _e2e(s: OpenLoop, w: Workload) -> Survival:
 
     alone = taking(first + s.steps * s.fastest, s.fastest, 0.0)
     usual, filled = held_up(s.step, s.drift + s.crowd), held_up(s.filled_step, s.filled)
-    mixed = _mixed(s, w)
+    first_token, mixed = _ttft(s, w), _mixed(s, replace(w, weight=w.weight * _decoding(w)))
+    single = 1.0 - w.mean(_decoding(w))
 
     def longer(limit: Floats) -> Floats:
+        begun = first_token(limit)
         at = np.log(np.maximum(limit - least, LEAST))
         quick = usual.survival(at)
         quick = np.where(at > filled.median, np.minimum(quick, filled.survival(at)), quick)
-        return mixed(np.maximum(quick, alone.survival(at)), limit - mean)
+        decoded = mixed(np.maximum(quick, alone.survival(at)), limit - mean)
+        return np.maximum(single * begun + decoded, begun)
 
     return longer
+
+
+def _decoding(w: Workload) -> Floats:
+    """Share of the requests that get a second token, by output node, (nodes, 1)."""
+    return np.clip(w.output - 1.0, 0.0, 1.0)
 
 
 def _itl(s: OpenLoop, _: Workload) -> Survival:
