@@ -25,7 +25,7 @@ from planner.commands.slo_names import known_model
 from planner.cost import Quotes, allowed_offers, quote
 from planner.cost_owned import owned_offers, use_of
 from planner.errors import InputError, suggestion
-from planner.files import Document, read_yaml
+from planner.files import Document
 from planner.search.columns import archives
 from planner.search.search import Found, Settings, search
 from planner.search.setup import Setting, quality_case, reach_of, setting, with_reach
@@ -43,7 +43,7 @@ from planner.select.trace_notes import trace_notes
 from planner.spec.architecture import Architecture
 from planner.spec.archive import ClassArchive
 from planner.spec.calibration import read_calibration
-from planner.spec.load import load_yaml
+from planner.spec.load import load_with_lines, load_yaml
 from planner.spec.offer import Offer
 from planner.spec.record import Inputs, PlanRecord, SearchReport
 from planner.spec.slo import Slo
@@ -99,7 +99,7 @@ def plan(  # noqa: PLR0913  (the options of the command line)
     Raises:
         InputError: A file, a name or a value that cannot be used.
     """
-    asked, folder = read_slo(slo)
+    asked, folder, written = read_slo(slo)
     recorded = with_trace(asked, folder) if asked.traffic.trace is not None else None
     asked = with_headroom(recorded.slo if recorded else asked)
     known = catalog if isinstance(catalog, Catalog) else load_catalog(catalog, prices=prices)
@@ -107,7 +107,7 @@ def plan(  # noqa: PLR0913  (the options of the command line)
         known = replace(known, calibration=read_calibration(calibration))
     day = known.newest_seen if as_of is None else checked_day(as_of)
     chosen_space = read_space(space)
-    named = known_model(asked, known, folder, slo_document(slo))
+    named = known_model(asked, known, folder, written)
     model = with_weights_on_disk(named, known.precisions)
     asked, architecture = asked.model_copy(update={"model": model.name}), model.architecture
     offers = for_sale(known, asked, architecture, day)
@@ -286,17 +286,19 @@ def _within(settings: Settings, slack: float) -> Settings:
     return replace(settings, store=replace(store, identity=store.identity.of(slack=slack)))
 
 
-def read_slo(slo: Path | str | Slo) -> tuple[Slo, Path]:
-    """Return an SLO and the folder that its paths start from (raises InputError)."""
+def read_slo(slo: Path | str | Slo) -> tuple[Slo, Path, Document | None]:
+    """Return an SLO, the folder that its paths start from and, for lines, its file, if it has one.
+
+    The file is read once: a pipe has nothing left for a second time.
+
+    Raises:
+        InputError: It cannot be used.
+    """
     if isinstance(slo, Slo):
-        return slo, Path()
+        return slo, Path(), None
     path = Path(slo)
-    return load_yaml(path, Slo), path.parent
-
-
-def slo_document(slo: Path | str | Slo) -> Document | None:
-    """Return the file of an SLO, for lines; None = it did not come from one."""
-    return None if isinstance(slo, Slo) else read_yaml(Path(slo))
+    asked, document = load_with_lines(path, Slo)
+    return asked, path.parent, document
 
 
 def for_sale(catalog: Catalog, slo: Slo, architecture: Architecture, day: str) -> tuple[Offer, ...]:

@@ -235,7 +235,7 @@ def _names(files: Sequence[Path]) -> list[str]:
 
 
 def _one(file: Path, name: str, common: Common, day: str) -> tuple[Asked, _Model]:
-    asked, folder = read_slo(file)
+    asked, folder, _ = read_slo(file)
     recorded = with_trace(asked, folder) if asked.traffic.trace is not None else None
     asked = with_headroom(recorded.slo if recorded else asked)
     model = with_weights_on_disk(find_model(asked.model, folder), common.catalog.precisions)

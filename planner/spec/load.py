@@ -61,8 +61,14 @@ def load_yaml(path: Path, spec: type[Loaded]) -> Loaded:
     Raises:
         InputError: Every fault of the file, those of its YAML and those of the spec together.
     """
+    return load_with_lines(path, spec)[0]
+
+
+def load_with_lines(path: Path, spec: type[Loaded]) -> tuple[Loaded, Document]:
+    """Read a YAML file, once, and return it as a spec and as it is written (raises InputError)."""
     try:
-        return load(read_yaml(path), spec)
+        document = read_yaml(path)
+        return load(document, spec), document
     except UnfitValuesError as error:
         raise together(error, faults_of(load, error.document, spec)) from None
 

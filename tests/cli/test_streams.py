@@ -10,6 +10,12 @@ from pathlib import Path
 import pytest
 
 PROGRAM = "from planner.cli import main; main()"
+SLO = """
+model: meta-llama/Llama-3.1-8B-Instruct
+traffic: {rate_per_s: 2, prompt_tokens: 500, output_tokens: 100}
+slo: {ttft_p95_ms: 2000}
+purchase: {accelerators: [h100-sxm]}
+"""
 
 
 def run(command: str, **environment: str) -> subprocess.CompletedProcess[bytes]:
@@ -54,13 +60,26 @@ def test_a_dash_for_a_file_is_answered_with_the_name_of_stdin():
     assert b"/dev/stdin" in done.stderr
 
 
+@pytest.mark.parametrize(
+    "command",
+    [
+        "cat {slo} | $PLAN --slo /dev/stdin {options}",
+        "mkfifo {slo}.pipe; cat {slo} > {slo}.pipe & $PLAN --slo {slo}.pipe {options}",
+    ],
+    ids=["stdin", "a named pipe"],
+)
+def test_an_slo_that_is_piped_in_is_planned_for_like_a_file(tmp_path, command):
+    slo, options = tmp_path / "slo.yaml", "--space quick --no-verify --quiet --format csv"
+    slo.write_text(SLO)
+    file = run(f"$PLAN --slo {slo} {options}")
+    piped = run(command.format(slo=slo, options=options))
+    assert (piped.returncode, piped.stderr) == (0, b"")
+    assert piped.stdout == file.stdout
+
+
 def test_a_folder_that_has_been_deleted_below_the_program_is_no_traceback(tmp_path):
     slo = tmp_path / "slo.yaml"
-    slo.write_text(
-        "model: meta-llama/Llama-3.1-8B-Instruct\n"
-        "traffic: {rate_per_s: 2, prompt_tokens: 500, output_tokens: 100}\n"
-        "slo: {ttft_p95_ms: 2000}\n"
-    )
+    slo.write_text(SLO)
     gone = tmp_path / "gone"
     gone.mkdir()
     command = f"cd {gone} && rmdir {gone} && $PLAN --slo {slo} --out plan.json"
