@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import doctest
 import inspect
+import math
 import pkgutil
 import subprocess
 import sys
@@ -82,3 +83,46 @@ def test_importing_the_package_loads_nothing_heavy_and_takes_under_20_ms():
     assert min(float(seconds) for seconds, *_ in runs) < 0.020
     loaded = set(runs[0][1:])
     assert not loaded & {"numpy", "pydantic", "yaml", "optuna", "rich", "typer", "planner.commands"}
+
+
+def test_arguments_that_no_search_can_have_are_refused_all_at_once():
+    with pytest.raises(planner.InputError) as raised:
+        planner.plan("gone.yaml", score="formul", seed=1.5, trials=-3, time_limit=math.nan, jobs=0)
+    assert str(raised.value).splitlines() == [
+        "plan: 5 problems",
+        "  seed: 1.5 is not a whole number",
+        "  trials: -3 must be at least 1",
+        "  time_limit: nan is not a number",
+        "  jobs: 0 must be at least 1",
+        "  score: 'formul' is unknown; did you mean 'formula'?",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"seed": -1}, "seed: -1 must be at least 0"),
+        ({"seed": 2**32}, "seed: 4294967296 must be at most 4294967295"),
+        ({"seed": True}, "seed: True is not a whole number"),
+        ({"jobs": None}, "jobs: None is not a whole number"),
+        ({"jobs": -2}, "jobs: -2 must be at least 1"),
+    ],
+)
+@pytest.mark.parametrize("function", [planner.plan, planner.portfolio])
+def test_plan_and_portfolio_take_the_same_seeds_and_jobs(function, given, message):
+    with pytest.raises(planner.InputError, match=message):
+        function([], **given)
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"time_limit": -1}, "time_limit: -1 must be at least 0.1"),
+        ({"time_limit": "5"}, "time_limit: '5' is not a number"),
+        ({"trials": 10**6 + 1}, "trials: 1000001 must be at most 1000000"),
+        ({"score": "foo"}, "score: 'foo' is unknown; known are formula, simulate"),
+    ],
+)
+def test_an_argument_of_plan_is_refused_with_its_limit(given, message):
+    with pytest.raises(planner.InputError, match=message):
+        planner.plan("gone.yaml", **given)

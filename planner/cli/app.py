@@ -17,6 +17,7 @@ from planner.cli.options import (
     CatalogFolder,
     PriceFiles,
     Quiet,
+    Seed,
     TableOut,
     TextOut,
     Verbose,
@@ -32,6 +33,7 @@ from planner.cli.stored import (
     reprice_command,
     simulate_command,
 )
+from planner.commands.arguments import JOBS, TIME_LIMIT, TRIALS
 from planner.counting import counted
 from planner.errors import InputError, suggestion
 
@@ -58,8 +60,9 @@ ReportFile = Annotated[
 NoVerify = Annotated[bool, typer.Option("--no-verify", help="Do not simulate the picks.")]
 Prove = Annotated[bool, typer.Option("--prove", help="Prove the front exact, however long.")]
 SpaceName = Annotated[str, typer.Option(help="Search space: a name or a YAML file.")]
-Seed = Annotated[int, typer.Option(min=0, max=2**32 - 1, help="Seed of the search.")]
-Trials = Annotated[int | None, typer.Option(min=1, max=10**6, help="Stop after this many trials.")]
+Trials = Annotated[
+    int | None, typer.Option(min=TRIALS.least, max=TRIALS.most, help="Stop after this many trials.")
+]
 Storage = Annotated[
     str | None,
     typer.Option(
@@ -71,8 +74,12 @@ ScoreBy = Annotated[
     Literal["formula", "simulate"],
     typer.Option(help="simulate: search again around the front, scored by simulation."),
 ]
-Jobs = Annotated[int, typer.Option(min=1, help="Processes that simulate, for --score simulate.")]
-TimeLimit = Annotated[float | None, typer.Option(min=0.1, help="Stop after so many seconds.")]
+Jobs = Annotated[
+    int, typer.Option(min=JOBS.least, help="Processes that simulate, for --score simulate.")
+]
+TimeLimit = Annotated[
+    float | None, typer.Option(min=TIME_LIMIT.least, help="Stop after so many seconds.")
+]
 
 
 def _version(value: bool) -> None:

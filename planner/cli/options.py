@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from planner.commands.arguments import SEED
+
 AsOf = Annotated[str | None, typer.Option(help="Judge prices by this date, YYYY-MM-DD.")]
 CatalogFolder = Annotated[Path | None, typer.Option(help="Catalog folder to use instead.")]
 CalibrationFile = Annotated[
@@ -19,6 +21,7 @@ PriceFiles = Annotated[
 ]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No remarks on stderr.")]
 ResultFiles = Annotated[list[Path], typer.Argument(help="Benchmark result files.")]
+Seed = Annotated[int, typer.Option(min=SEED.least, max=SEED.most, help="Seed of every search.")]
 TableOut = Annotated[Path, typer.Option(help="CSV to write; - is stdout.")]
 TextOut = Annotated[Path, typer.Option(help="File to write; - is stdout.")]
 Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Time each stage, on stderr.")]

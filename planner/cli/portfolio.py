@@ -8,8 +8,9 @@ from typing import Annotated
 
 import typer
 
-from planner.cli.options import AsOf, CalibrationFile, CatalogFolder, PriceFiles, Quiet
+from planner.cli.options import AsOf, CalibrationFile, CatalogFolder, PriceFiles, Quiet, Seed
 from planner.cli.output import progress, put, save
+from planner.commands.arguments import JOBS
 from planner.errors import InputError, suggestion
 
 NOT_ALL = 3
@@ -28,7 +29,7 @@ QuotaFile = Annotated[
 ]
 MaxGpus = Annotated[int | None, typer.Option(min=1, help="Most GPUs of all plans together.")]
 Budget = Annotated[float | None, typer.Option(min=0.01, help="Most USD/h of all plans together.")]
-Jobs = Annotated[int | None, typer.Option(min=1, help="Processes; default: one a core.")]
+Jobs = Annotated[int | None, typer.Option(min=JOBS.least, help="Processes; default: one a core.")]
 Cluster = Annotated[str, typer.Option(help="Dask scheduler to use, as tcp://host:8786.")]
 Fleets = Annotated[bool, typer.Option("--fleets", help="Split traffic over two deployments too.")]
 Verify = Annotated[bool, typer.Option("--verify", help="Check every plan's picks by simulation.")]
@@ -48,7 +49,7 @@ def portfolio_command(
     verify: Verify = False,
     prove: Prove = False,
     space: Annotated[str, typer.Option(help="Search space: a name or a YAML file.")] = "default",
-    seed: Annotated[int, typer.Option(min=0, help="Seed of every search.")] = 0,
+    seed: Seed = 0,
     format_name: FormatName = "table",
     prices: PriceFiles = None,
     calibration: CalibrationFile = None,

@@ -20,6 +20,7 @@ from planner.candidates.quality import QualityCase
 from planner.candidates.trace_load import TraceLoad, with_trace
 from planner.candidates.weights_on_disk import with_weights_on_disk
 from planner.catalog import Catalog, data_root, load_catalog
+from planner.commands.arguments import check_arguments
 from planner.commands.day import checked_day
 from planner.commands.slo_names import known_model
 from planner.cost import Quotes, allowed_offers, quote
@@ -99,6 +100,14 @@ def plan(  # noqa: PLR0913  (the options of the command line)
     Raises:
         InputError: A file, a name or a value that cannot be used.
     """
+    check_arguments(
+        "plan",
+        {"score": (score, Scored)},
+        seed=seed,
+        trials=trials,
+        time_limit=time_limit,
+        jobs=jobs,
+    )
     asked, folder, written = read_slo(slo)
     recorded = with_trace(asked, folder) if asked.traffic.trace is not None else None
     asked = with_headroom(recorded.slo if recorded else asked)
@@ -119,12 +128,12 @@ def plan(  # noqa: PLR0913  (the options of the command line)
         catalog_digest=known.digest,
         calibration=known.calibration,
         space=chosen_space.model_dump(mode="json"),
-        seed=seed,
+        seed=int(seed),
         as_of=day,
         trace=recorded.summary if recorded else None,
     )
     store = Store(Address(storage), _identity(inputs)) if storage else None
-    settings = Settings(seed, trials, time_limit, prove, store)
+    settings = Settings(int(seed), trials, time_limit, prove, store)
     result = work.simulated(settings, jobs) if score == "simulate" else work.answer(settings)
     if verify and asked.traffic.offline is None:
         result = work.checked(result, seed)

@@ -23,6 +23,7 @@ from planner.candidates.models import find_model
 from planner.candidates.trace_load import with_trace
 from planner.candidates.weights_on_disk import with_weights_on_disk
 from planner.catalog import Catalog, load_catalog
+from planner.commands.arguments import check_arguments
 from planner.commands.day import checked_day
 from planner.commands.plan import SLACK, for_sale, read_slo, read_space
 from planner.commands.portfolio_choice import combined, shared_limits
@@ -128,6 +129,7 @@ def portfolio(  # noqa: PLR0913  (the options of the command line)
     Raises:
         InputError: A file, a name or a value that cannot be used.
     """
+    check_arguments("portfolio", {}, seed=seed, jobs=jobs)
     known = catalog if isinstance(catalog, Catalog) else load_catalog(catalog, prices=prices)
     if calibration is not None:
         known = replace(known, calibration=read_calibration(calibration))
@@ -135,7 +137,7 @@ def portfolio(  # noqa: PLR0913  (the options of the command line)
     common = Common(
         catalog=known,
         space=read_space(space),
-        settings=Settings(seed=seed, prove=prove, processes=1),
+        settings=Settings(seed=int(seed), prove=prove, processes=1),
         limited=Limited(
             shared.counted,
             shared.limits.budget_usd_per_hour is not None,
