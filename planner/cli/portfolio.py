@@ -64,6 +64,7 @@ def portfolio_command(
     Exit code 3: a plan is not served; the table says which, and what would serve it.
     """
     from planner.commands.portfolio import portfolio, read_limits
+    from planner.files import check_writable
     from planner.report.portfolio import FORMATS, as_json
 
     if format_name not in FORMATS:
@@ -73,6 +74,7 @@ def portfolio_command(
         raise InputError("--jobs", ["does not go with --cluster, which has its own workers"])
     alone = out is not None and out.suffix == ".json"
     folder = None if alone else out
+    check_writable(out if alone else None)
     with progress(quiet=quiet) as show:
         record = portfolio(
             slos,

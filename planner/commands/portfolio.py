@@ -31,7 +31,7 @@ from planner.commands.portfolio_menu import Limited
 from planner.commands.portfolio_task import Asked, Common, Finished, Task, run
 from planner.commands.workers import results
 from planner.errors import Fault, InputError
-from planner.files import digest, write_text
+from planner.files import check_writable, digest, make_folder, write_text
 from planner.search.problem import Reach
 from planner.search.search import Settings
 from planner.search.setup import reach_of
@@ -58,6 +58,13 @@ class Store:
 
     folder: Path | None
 
+    def prepare(self) -> None:
+        """Make the folder (raises InputError where nothing can be written in it)."""
+        if self.folder is None:
+            return
+        for folder in (self.folder, self.folder / PLANS):
+            check_writable(make_folder(folder) / "portfolio.json")
+
     def name(self, plan: Asked) -> str:
         """Return the plan's file, from the folder of the portfolio; empty = it is not kept."""
         return f"{PLANS}/{plan.name}-{plan.key}.json" if self.folder else ""
@@ -79,7 +86,6 @@ class Store:
         if self.folder is None:
             return
         record = self.folder / self.name(plan)
-        record.parent.mkdir(parents=True, exist_ok=True)
         write_text(record, finished.record)
         outline = finished.outline.model_dump_json(by_alias=True) + "\n"
         write_text(record.with_suffix(".outline.json"), outline)
@@ -151,6 +157,7 @@ def portfolio(  # noqa: PLR0913  (the options of the command line)
     read = _read(slos, common, day)
     outlines = {plan.name: outline for plan, _ in read if (outline := store.read(plan))}
     tasks = list(_tasks(read, common, set(outlines)))
+    store.prepare()
     total = len(read)
     for number, done in results(run, tasks, jobs=jobs, cluster=cluster):
         for plan, finished in zip(tasks[number].plans, done, strict=True):

@@ -338,6 +338,26 @@ def test_the_command_refuses_an_unknown_format_and_two_kinds_of_workers(tmp_path
     assert "--jobs" in both.err
 
 
+@pytest.mark.parametrize(
+    ("out", "message"),
+    [
+        ("file/out", "cannot be made (Not a directory); name another"),
+        ("file", "a file, not a folder; name a folder"),
+        ("gone/all.json", "cannot be written (No such file or directory); name a file"),
+    ],
+)
+def test_an_out_that_cannot_be_written_is_told_before_any_search(
+    out, message, tmp_path, capsys, monkeypatch
+):
+    searches = []
+    monkeypatch.setattr(portfolio_task, "search", lambda *a, **_: searches.append(a))
+    (tmp_path / "file").write_text("")
+    file = str(write_slo(tmp_path, "chat"))
+    outcome = run(capsys, "portfolio", file, "--jobs", "1", "--out", str(tmp_path / out))
+    assert (outcome.code, searches) == (2, [])
+    assert message in outcome.err
+
+
 def test_the_json_of_a_record_reads_back_as_it_was(variants):
     record, *_ = variants
     text = FORMATS["json"](record)
