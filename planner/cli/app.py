@@ -169,11 +169,11 @@ def plan_command(
 
 
 def _check_places(out: Path | None, report: Path | None) -> None:
-    from planner.commands.report import check_suffix
+    from planner.commands.report import check_report
     from planner.files import check_writable
 
     if report is not None:
-        check_suffix(report)
+        check_report(report)
     for file in (out, report):
         check_writable(file)
 

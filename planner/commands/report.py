@@ -9,7 +9,7 @@ from planner.commands.firmness import plan_firmness
 from planner.commands.stored import open_plan
 from planner.errors import InputError, suggestion
 from planner.files import write_bytes
-from planner.report import FILES
+from planner.report import CHECKS, FILES
 from planner.report.pack import Pack
 from planner.select.firmness import Firmness
 from planner.spec.record import PlanRecord
@@ -30,7 +30,7 @@ def write_report(
         InputError: No kind of report has that suffix, the plan or the catalog cannot be read, or
             the file not be written.
     """
-    check_suffix(to)
+    check_report(to)
     record = read_record(plan) if isinstance(plan, Path) else plan
     write_bytes(to, FILES[to.suffix.casefold()](Pack(record, _firmness(plan, catalog))))
 
@@ -48,9 +48,11 @@ def _firmness(plan: PlanRecord | Path, catalog: Path | Catalog | None) -> Firmne
         return None
 
 
-def check_suffix(to: Path) -> None:
-    """Raise InputError unless a report can be written to a file of that name."""
+def check_report(to: Path) -> None:
+    """Raise InputError unless a report can be made for a file of that name."""
     suffix = to.suffix.casefold()
     if suffix not in FILES:
         hint = suggestion(suffix, FILES) or f"; known are {', '.join(FILES)}"
         raise InputError(str(to), [f"'{to.suffix}' is no kind of report{hint}"])
+    if suffix in CHECKS:
+        CHECKS[suffix]()

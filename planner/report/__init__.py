@@ -35,3 +35,5 @@ FILES: Mapping[str, Callable[[Pack], bytes]] = {
     ".csv": _csv,
 }
 """Suffix of a report file -> what writes it."""
+CHECKS: Mapping[str, Callable[[], None]] = {".html": html.check_extra}
+"""Suffix of a report file -> what raises InputError where an extra is missing that it needs."""

@@ -6,6 +6,7 @@ import html as markup
 import json
 import re
 from collections.abc import Mapping
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,12 @@ from planner.report.html_data import page_data
 from planner.report.pack import Pack
 
 TEMPLATES = Path(__file__).parent / "templates"
+
+
+def check_extra() -> None:
+    """Raise InputError unless plotly, which draws the charts, can be found; it is not loaded."""
+    if find_spec("plotly") is None:
+        raise _missing()
 
 
 def render(pack: Pack) -> bytes:
@@ -55,6 +62,10 @@ def _plotly() -> str:
     try:
         from plotly.offline import get_plotlyjs
     except ImportError:
-        message = "needs plotly for its charts; pip install 'slo-planner[html]'"
-        raise InputError(".html report", [message]) from None
+        raise _missing() from None
     return str(get_plotlyjs())
+
+
+def _missing() -> InputError:
+    message = "needs plotly for its charts; pip install 'slo-planner[html]' (checkout: '.[html]')"
+    return InputError(".html report", [message])

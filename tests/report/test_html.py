@@ -13,6 +13,7 @@ import pytest
 from planner.errors import InputError
 from planner.report.html import render
 from planner.report.pack import Pack
+from tests.cli.runner import run
 from tests.report.records import firmness, money, offer, option, price, record
 
 pytest.importorskip("plotly")
@@ -101,6 +102,15 @@ def test_a_missing_extra_is_one_line_that_names_it(monkeypatch: pytest.MonkeyPat
     monkeypatch.setitem(sys.modules, "plotly.offline", None)
     with pytest.raises(InputError, match=r"pip install 'slo-planner\[html\]'"):
         render(Pack(record()))
+
+
+def test_a_missing_extra_is_told_before_the_search(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+):
+    monkeypatch.setitem(sys.modules, "plotly", None)
+    outcome = run(capsys, "--slo", "gone.yaml", "--report", str(tmp_path / "plan.html"))
+    assert outcome.code == 2
+    assert "pip install 'slo-planner[html]' (checkout: '.[html]')" in outcome.err
 
 
 def answer(page: bytes, folder: Path, width: int = 1280) -> Any:
