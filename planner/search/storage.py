@@ -6,11 +6,11 @@ import json
 import os
 import re
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any
 from urllib.parse import unquote
 
 from planner.errors import InputError
@@ -36,6 +36,7 @@ GRACE_S = 90
 """A trial without a heartbeat for so long has lost its worker."""
 JOURNAL_HEAD = b'{"op_code":'
 """How a journal file begins; a file that begins otherwise is left alone."""
+UNREADABLE = "is no readable journal file"
 
 Stale = Callable[["Study", "FrozenTrial"], None]
 
@@ -178,12 +179,15 @@ def _journal(address: Address) -> BaseStorage:
     if not JOURNAL_HEAD.startswith(head):
         raise _refused(address, "is a file of another kind, left as it is")
     try:
-        return JournalStorage(_backend(path))
-    except (ValueError, KeyError, json.JSONDecodeError):
-        raise _refused(address, "is no readable journal file") from None
+        # Optuna forgives a last line that it cannot read, and would write after it.
+        with path.open("rb") as file:
+            json.loads(_last_line(file) or "{}")
+        return JournalStorage(_backend(address, path))
+    except (ValueError, KeyError, TypeError):
+        raise _refused(address, UNREADABLE) from None
 
 
-def _backend(path: Path) -> Any:
+def _backend(address: Address, path: Path) -> Any:
     import fcntl
 
     from optuna.storages.journal import JournalFileBackend
@@ -194,6 +198,12 @@ def _backend(path: Path) -> Any:
         A write cut short leaves half a line; the next write would continue that line and so spoil
         the file. It is cut off first.
         """
+
+        def read_logs(self, log_number_from: int) -> Generator[dict[str, Any], None, None]:
+            try:
+                yield from super().read_logs(log_number_from)
+            except ValueError:
+                raise _refused(address, UNREADABLE) from None
 
         def append_logs(self, logs: list[dict[str, Any]]) -> None:
             text = "".join(json.dumps(log, separators=(",", ":")) + "\n" for log in logs)
@@ -208,6 +218,17 @@ def _backend(path: Path) -> Any:
                 os.fsync(file.fileno())
 
     return Backend(str(path))
+
+
+def _last_line(file: IO[bytes]) -> bytes:
+    """Return the last whole line of a file; empty = it has none."""
+    end = file.seek(0, os.SEEK_END)
+    text = b""
+    while end and text.count(b"\n") < 3:
+        start = max(end - 4096, 0)
+        file.seek(start)
+        text, end = file.read(end - start) + text, start
+    return text.rpartition(b"\n")[0].rpartition(b"\n")[2]
 
 
 def whole_lines(path: Path) -> int:

@@ -118,6 +118,26 @@ def test_a_journal_with_a_spoilt_line_in_the_middle_is_refused(tmp_path):
         open_storage(Address(str(file)))
 
 
+@pytest.mark.parametrize("last", [b"garbage", b"1", b"x" * 9000, b"{}"])
+def test_a_journal_whose_last_line_is_spoilt_is_refused_and_left_as_it_is(tmp_path, last):
+    file = tmp_path / "study.log"
+    add(str(file), [1.0, 2.0])
+    spoilt = file.read_bytes() + last + b"\n"
+    file.write_bytes(spoilt)
+    with pytest.raises(InputError, match="no readable journal"):
+        open_storage(Address(str(file)))
+    assert file.read_bytes() == spoilt
+
+
+def test_a_journal_that_is_spoilt_while_it_is_in_use_is_told_in_one_line(tmp_path):
+    file = tmp_path / "study.log"
+    add(str(file), [1.0, 2.0])
+    with opened(Address(str(file))) as kept:
+        file.write_bytes(file.read_bytes() + b"garbage\n{}\n")
+        with pytest.raises(InputError, match="no readable journal"):
+            kept.get_all_studies()
+
+
 def test_a_journal_cut_in_the_middle_of_a_line_is_read_and_continued(tmp_path):
     """Expected: what was written before the cut; without the repair the next line is spoilt."""
     file = tmp_path / "study.log"
