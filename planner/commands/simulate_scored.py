@@ -20,7 +20,7 @@ from planner.search.search import Found
 from planner.search.setup import Setting
 from planner.search.shapes import ShapeTable
 from planner.search.simulated import Around, Sight, Simulated, around, with_rows
-from planner.search.simulated_workers import Job, run_here, run_processes
+from planner.search.simulated_workers import Job, ending_in_order, run_here, run_processes
 from planner.search.storage import Address
 from planner.search.stored_study import Identity, Store
 from planner.select.answers import MARGIN_OF, STANDARD, answers
@@ -158,6 +158,6 @@ def _simulated(where: Around, desk: Desk, effort: Effort, progress: Progress) ->
         store = replace(store, identity=identity)
     if effort.jobs == 1:
         return run_here(job, store, progress)
-    with tempfile.TemporaryDirectory(prefix="plan-study-") as folder:
+    with ending_in_order(), tempfile.TemporaryDirectory(prefix="plan-study-") as folder:
         alone = Store(Address(str(Path(folder) / "study.log")), Identity({}, {}))
         return run_processes(job, store or alone, effort.jobs, progress)

@@ -1,21 +1,27 @@
-"""Runs a simulated study: in this process, or in several that share it and may die."""
+"""Runs a simulated study: in this process, or in several that share it and may die.
+
+They are plain subprocesses, so a script that plans needs no ``__main__`` guard.
+"""
 
 from __future__ import annotations
 
 import os
+import pickle
+import signal
 import socket
+import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from multiprocessing import get_context
-from multiprocessing.process import BaseProcess
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from planner.errors import PlannerError
+from planner.search.helper import send
 from planner.search.simulated import (
     OBJECTIVES,
     Around,
@@ -42,7 +48,16 @@ LIVES = 3
 TRIED = "tried_before"
 POLL_S = 0.2
 Progress = Callable[[str, float], None]
+Process = subprocess.Popen[bytes]
 PHRASE = "simulating around the front"
+BEGIN = """
+import signal, sys
+signal.signal(signal.SIGINT, signal.SIG_IGN)
+sys.path[:] = sys.argv[1:]
+from planner.search.simulated_workers import main
+main()
+"""
+"""A worker imports what this process would import, and leaves interrupts to it."""
 
 
 @dataclass(frozen=True)
@@ -62,6 +77,10 @@ class Job:
     seed: int
     trials: int
     time_limit: float = np.inf
+
+
+Task = tuple[Job, Store, int, float]
+"""What a worker is told: the search, where its study is, its own number, and when to end [s]."""
 
 
 def run_here(job: Job, store: Store | None, progress: Progress) -> Simulated:
@@ -87,39 +106,91 @@ def run_processes(job: Job, store: Store, jobs: int, progress: Progress) -> Simu
     Raises:
         PlannerError: Processes die again and again.
     """
-    context, end = get_context("spawn"), time.time() + job.time_limit
+    end = time.time() + job.time_limit
     with _study(job, store, 0) as study:
         _tidy(study, job)
-
-        def start(number: int) -> BaseProcess:
-            process = context.Process(target=_worker, args=(job, store, number, end), daemon=True)
-            process.start()
-            return process
-
-        running = [start(number + 1) for number in range(jobs)]
+        running: list[Process] = []
         spares = LIVES * jobs
         try:
+            for number in range(1, jobs + 1):
+                _start(running, (job, store, number, end))
             while running:
                 time.sleep(POLL_S)
-                dead = [p for p in running if p.exitcode is not None]
-                running = [p for p in running if p not in dead]
+                dead = [p for p in running if p.poll() is not None]
                 for process in dead:
-                    if process.exitcode and process.pid is not None:
+                    running.remove(process)
+                    _stop(process)
+                    if process.returncode:
                         requeue(study, _mark(process.pid))
-                    if process.exitcode and not spares:
+                    if process.returncode and not spares:
                         raise PlannerError("--jobs: the worker processes die again and again")
-                    if process.exitcode:
-                        running.append(start(jobs + LIVES * jobs - spares + 1))
+                    if process.returncode:
+                        number = jobs + LIVES * jobs - spares + 1
+                        _start(running, (job, store, number, end))
                         spares -= 1
                 progress(PHRASE, min(_done(study) / job.trials, 1.0))
         except KeyboardInterrupt:
             pass
         finally:
             for process in running:
-                process.terminate()
-                process.join()
-                requeue(study, _mark(process.pid or 0))
+                _stop(process)
+                requeue(study, _mark(process.pid))
         return holding(job.around, study.get_trials(deepcopy=False))
+
+
+def _start(running: list[Process], task: Task) -> None:
+    """Start a process; it is among the running ones before it has anything to do."""
+    process = subprocess.Popen(
+        [sys.executable, "-c", BEGIN, *map(str, sys.path)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+    )
+    running.append(process)
+    assert process.stdin is not None
+    # One that has died before it could read is noticed by its exit code.
+    with suppress(OSError):
+        send(task, process.stdin)
+
+
+def _stop(process: Process) -> None:
+    process.terminate()
+    with suppress(OSError), process:
+        pass
+
+
+@contextmanager
+def ending_in_order() -> Iterator[None]:
+    """Let SIGTERM unwind what is within, so that it cleans up, unless the caller handles it."""
+    mine = threading.current_thread() is threading.main_thread()
+    if not mine or signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:
+        yield
+        return
+
+    def end(number: int, _frame: object) -> None:
+        signal.signal(number, signal.SIG_IGN)
+        sys.exit(128 + number)
+
+    signal.signal(signal.SIGTERM, end)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+
+
+def main() -> None:
+    """Work on what standard input says, and end with the process that writes it."""
+    try:
+        task: Task = pickle.load(sys.stdin.buffer)
+    except EOFError:
+        return
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+    _worker(*task)
+
+
+def _end_with_parent() -> None:
+    """End this process once its input does; a study takes that as it takes a kill."""
+    os.read(sys.stdin.fileno(), 1)
+    os._exit(1)
 
 
 def _worker(job: Job, store: Store, number: int, end: float) -> None:
