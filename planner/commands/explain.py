@@ -7,6 +7,7 @@ from pathlib import Path
 
 from planner.counting import counted
 from planner.errors import InputError, suggestion
+from planner.report.words import EVIDENCE_WORDS
 from planner.spec.accelerator import rests_on
 from planner.spec.archive import ClassArchive, Margin
 from planner.spec.explanation import Explanation, Item, Section
@@ -36,7 +37,7 @@ def explain(file: Path, option: str = "cheapest") -> Explanation:
         Section("money", tuple(_money(chosen))),
         *_energy_section(chosen),
         Section("load", tuple(_load(record, chosen))),
-        Section("latency", tuple(_latency(record, chosen, margin))),
+        Section("latency", tuple(_latency(record, chosen, archive, margin))),
         Section("memory of the fullest GPU", tuple(_memory(chosen))),
         Section("quality", tuple(_quality(chosen))),
         Section("evidence", tuple(_evidence(chosen, archive, margin))),
@@ -190,22 +191,31 @@ def _load(record: PlanRecord, o: Option) -> Iterator[Item]:
     )
 
 
-def _latency(record: PlanRecord, o: Option, margin: Margin) -> Iterator[Item]:
+def _latency(
+    record: PlanRecord, o: Option, archive: ClassArchive, margin: Margin
+) -> Iterator[Item]:
     confidence = record.inputs.slo.get("slo", {}).get("confidence", 0.8)
     parts: tuple[tuple[str, Latency | None, float], ...] = (
         ("TTFT", o.ttft, margin.ttft),
         ("TPOT", o.tpot, margin.tpot),
         ("E2E", o.e2e, margin.e2e),
     )
+    simulated = archive.simulated_upper(o.archive_row)
+    replayed = record.inputs.trace is not None
+    end = "replayed, nothing left to chance" if replayed else "upper end of its 95 % interval"
     for name, latency, factor in parts:
         if latency is None:
             continue
+        upper = simulated.get(f"{name.lower()}_p95_ms")
         yield Item(f"{name} p50", _n(latency.p50_ms, "ms"), "", f"{MODEL_NOTES}, queueing")
         yield Item(f"{name} p95", _n(latency.p95_ms, "ms"), "", f"{MODEL_NOTES}, queueing")
+        if upper is not None:
+            yield Item(f"{name} p95 simulated", _n(upper, "ms"), end, "the plan's simulation")
         yield Item(
             f"{name} p95 with margin",
             _n(latency.p95_upper_ms, "ms"),
-            f"{_n(latency.p95_ms)} x {_n(factor)}: measured / predicted at {confidence:.0%}",
+            f"{_n(upper or latency.p95_ms)} {'simulated ' if upper else ''}x {_n(factor)}:"
+            f" measured / predicted at {confidence:.0%}",
             "efficiency.yaml, errors",
         )
     if o.run_hours is not None:
@@ -252,9 +262,23 @@ def _quality(o: Option) -> Iterator[Item]:
     yield Item("loss, pessimistic end", _n(q.p90, "%"), "90 % of the evidence is better")
 
 
+def _weakest(o: Option, archive: ClassArchive, margin: Margin) -> str:
+    """Return what makes the evidence weaker than that of the stack; empty = nothing."""
+    if o.evidence == margin.evidence:
+        return ""
+    if o.evidence == "wide":
+        return f"the stack with speculation {o.speculation}, measured on too few stacks"
+    if o.pp > 1:
+        return "the stack with pipeline stages, never measured"
+    across = o.tp * o.dp > archive.hardware.gpus_per_instance
+    return "the stack with replicas across servers, never measured" if across else ""
+
+
 def _evidence(o: Option, archive: ClassArchive, margin: Margin) -> Iterator[Item]:
-    where = f"{o.generation} on {o.accelerator}"
-    yield Item("measured on this stack", margin.evidence, where, "efficiency.yaml, errors")
+    stack = f"{o.generation} on {o.accelerator}"
+    yield Item("speed evidence", EVIDENCE_WORDS[o.evidence], _weakest(o, archive, margin))
+    measured = EVIDENCE_WORDS[margin.evidence]
+    yield Item("measured on this stack", measured, stack, "efficiency.yaml, errors")
     if o.intervals is not None:
         for name in type(o.intervals).model_fields:
             found = getattr(o.intervals, name)

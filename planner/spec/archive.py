@@ -129,3 +129,11 @@ class ClassArchive(Spec):
     margins: tuple[Margin, ...]
     rows: Rows
     simulated: tuple[Simulated, ...] = ()
+
+    def simulated_upper(self, row: int) -> dict[str, float | None]:
+        """Return what a simulation said of a row [ms], by target key; empty = none did."""
+        found: dict[str, float | None] = {}
+        for entry in self.simulated:
+            if entry.row == row:
+                found |= entry.upper_ms
+        return found
