@@ -18,7 +18,7 @@ def plan_firmness(stored: Stored, change: float = CHANGE) -> Firmness:
     record, slo = stored.record, stored.slo
     if not record.picks:
         return Firmness(change, (), ())
-    held = frozenset(check.option for check in record.verification if check.holds)
+    held = frozenset(name for check in record.verification for name in check.held)
     subjects = Subjects(stored.scene, slo, record.options, held)
     every = stored.quotes()
     allowed = slo.purchase.allow_flagged_prices

@@ -155,23 +155,30 @@ def _simulated(record: PlanRecord) -> tuple[Line, ...]:
     """Return the lines of what simulations said; none where nothing was simulated."""
     if not record.verification:
         return ()
-    checks = {check.option: check for check in record.verification}
+    # A check tells what it saw of the size that it chose; of the formula's, the upper ends alone.
+    checks = {check.checked: check for check in record.verification}
+    chosen = {check.option: check for check in record.verification}
+    archives = {archive.hardware.id: archive for archive in record.archive}
 
     def latency(metric: str) -> Callable[[Option], str]:
         def text(option: Option) -> str:
-            check = checks.get(option.id)
-            if check is None:
+            check, first = chosen.get(option.id), ""
+            if check is not None:
+                seen = {entry.key: entry.simulated_ms for entry in check.latencies}
+            elif option.id in checks:
+                seen = archives[option.hardware].simulated_upper(option.archive_row)
+                first = "up to "
+            else:
                 return "-"
-            seen = {entry.key: entry.simulated_ms for entry in check.latencies}
             keys = [f"{metric}_p{share}_ms" for share in (50, 95)]
             if keys[0] not in seen:
                 return "-"
-            return " / ".join(words.milliseconds(seen[key]) for key in keys)
+            return first + " / ".join(words.milliseconds(seen.get(key)) for key in keys)
 
         return text
 
     def tried(option: Option) -> str:
-        check = checks.get(option.id)
+        check = chosen.get(option.id, checks.get(option.id))
         if check is None:
             return "-"
         marks = (f"{trial.replicas} {'ok' if trial.holds else 'no'}" for trial in check.trials)

@@ -159,7 +159,7 @@ def checked(slo: Slo, checks: Sequence[Verification], picked: Mapping[str, str])
         return ()
     if not checks:
         return (FORMULA_ONLY,)
-    held = {check.option for check in checks if check.holds}
+    held = {name for check in checks for name in check.held}
     open_ = [pick for pick, identity in picked.items() if identity not in held]
     if not open_:
         return (PICKS_CHECKED,)

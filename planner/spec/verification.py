@@ -85,3 +85,12 @@ class Verification(Spec):
     seeds: tuple[int, ...]
     requests: Count
     replicas_simulated: Count
+
+    @property
+    def held(self) -> frozenset[str]:
+        """Ids of the options that hold: as sized by simulation, and as the formula had sized it.
+
+        The size of the formula is the first that is tried.
+        """
+        first = {self.checked for trial in self.trials[:1] if trial.holds}
+        return frozenset(first | ({self.option} if self.holds else set()))

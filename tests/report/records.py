@@ -19,6 +19,7 @@ from planner.spec.money import Money, Price
 from planner.spec.offer import Offer
 from planner.spec.option import Binding, Latency, MemoryUse, Option, QualityLoss, TargetResult
 from planner.spec.record import Inputs, PlanRecord, SearchReport
+from planner.spec.verification import Compared, Trial, Verification
 
 
 def offer(**changes: Any) -> Offer:
@@ -232,6 +233,38 @@ def record(**changes: Any) -> PlanRecord:
         ),
     }
     return PlanRecord(**(values | changes))
+
+
+def check(checked: str, chosen: str, **changes: Any) -> Verification:
+    """A check that went from one size to another: the formula's 2 replicas hold, 1 does, too."""
+    standard = {
+        "ttft_p50_ms": 200.0,
+        "ttft_p95_ms": 400.0,
+        "tpot_p50_ms": 10.0,
+        "tpot_p95_ms": 20.0,
+        "e2e_p50_ms": 2500.0,
+        "e2e_p95_ms": 5000.0,
+    }
+    simulated = standard | changes.pop("simulated", {})
+    values: dict[str, Any] = {
+        "picks": ("cheapest",),
+        "checked": checked,
+        "option": chosen,
+        "holds": True,
+        "trials": (
+            Trial(replicas=2, max_num_seqs=64, holds=True),
+            Trial(replicas=1, max_num_seqs=64, holds=True),
+        ),
+        "latencies": tuple(
+            Compared(key=key, formula_ms=value, simulated_ms=simulated[key], upper_ms=6000.0)
+            for key, value in standard.items()
+        ),
+        "utilization": 0.5,
+        "seeds": (0, 1),
+        "requests": 1500,
+        "replicas_simulated": 1,
+    }
+    return Verification(**(values | changes))
 
 
 def firmness() -> Firmness:

@@ -6,7 +6,7 @@ import pytest
 
 from planner.report import FORMATS
 from planner.spec.verification import Simulated
-from tests.report.records import option, record
+from tests.report.records import check, option, record
 
 ALWAYS = ("id", "buy", "replicas", "$/Mtok", "TTFT ms", "TPOT ms")
 
@@ -56,3 +56,18 @@ def test_the_margin_says_that_it_is_on_simulated_times_where_every_pick_was_simu
     at = labels.index("80 % confidence")
     assert (labels[at - 1] == "simulated, with") is told
     assert max(map(len, lines[: at + 2])) <= width
+
+
+def test_a_pick_that_was_simulated_under_the_name_of_another_shows_what_was_seen_of_it():
+    picks = {"cheapest": "o-00000001", "balanced": "o-00000002"}
+    upper = {"ttft_p50_ms": 90.0, "ttft_p95_ms": 450.0, "tpot_p50_ms": 8.0, "tpot_p95_ms": 9.0}
+    upper |= {"e2e_p50_ms": 2000.0, "e2e_p95_ms": 3000.0}
+    made = record(picks=picks, verification=(check("o-00000002", "o-00000001"),))
+    (archive,) = made.archive
+    seen = tuple(Simulated(row=row, upper_ms=upper) for row in (0, 1))
+    made = made.model_copy(update={"archive": (archive.model_copy(update={"simulated": seen}),)})
+    lines = FORMATS["table"](made, width=120).splitlines()
+    cells = {line[1:17].strip(): line.split("│")[2:] for line in lines if line.startswith("│")}
+    first, second, *_ = (text.strip() for text in cells["TTFT simulated"])
+    assert (first, second) == ("200 ms / 400 ms", "up to 90 ms / 450 ms")
+    assert [text.strip() for text in cells["replicas tried"][:2]] == ["2 ok, 1 ok"] * 2

@@ -9,6 +9,8 @@ import pytest
 from planner.catalog import load_catalog
 from planner.select.selection import assumed, checked
 from planner.spec.accelerator import rests_on
+from planner.spec.verification import Trial
+from tests.report.records import check
 
 CATALOG = load_catalog()
 
@@ -81,9 +83,22 @@ OTHERS = "other options rest on the closed formula."
     ids=["none asked", "all", "one breaks a limit", "one option is two picks", "none"],
 )
 def test_one_sentence_says_which_picks_a_simulation_has_checked(holds, said):
-    checks = [SimpleNamespace(option=name, holds=state) for name, state in holds.items()]
+    checks = [
+        check(name, name, holds=state, trials=(Trial(replicas=1, max_num_seqs=1, holds=state),))
+        for name, state in holds.items()
+    ]
     picked = {"cheapest": "o-1", "balanced": "o-2", "best_quality": "o-1"}
     assert checked(ONLINE, checks, picked) == (said,)
+
+
+@pytest.mark.parametrize(("first", "told"), [(True, "The picks have"), (False, "All picks but")])
+def test_a_pick_counts_as_checked_where_the_size_of_the_formula_held_under_another_name(
+    first, told
+):
+    trials = (Trial(replicas=2, max_num_seqs=64, holds=first),)
+    checks = [check("o-2", "o-1", trials=trials)]
+    (said,) = checked(ONLINE, checks, {"cheapest": "o-1", "balanced": "o-2"})
+    assert said.startswith(told)
 
 
 @pytest.mark.parametrize(
