@@ -267,7 +267,7 @@ def to_record(work: Work, result: Result, inputs: Inputs) -> PlanRecord:
         obstacle="" if len(found.table) else shortage(work.made.problem),
         assumptions=(
             *work.made.notes,
-            *(trace_notes(work.recorded, result.checks) if work.recorded else ()),
+            *(trace_notes(work.recorded) if work.recorded else ()),
             *assumed(work.catalog, (*chosen.options, *chosen.untrusted)),
             *checked(work.slo, result.checks, chosen.picks),
         ),

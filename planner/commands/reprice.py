@@ -15,6 +15,7 @@ from planner.cost import allowed_offers, quote
 from planner.files import digest, parse_yaml
 from planner.select.answers import answers
 from planner.select.changes import Changes, changes
+from planner.select.formula_misses import FORMULA_MISSES
 from planner.select.front import front
 from planner.select.options import Shop
 from planner.select.selection import (
@@ -45,6 +46,8 @@ RENEWED = (
     PICKS_CHECKED,
     PICKS_BUT,
     UNCHECKED,
+    FORMULA_MISSES,
+    "Formula at the steady peak rate: ",  # in plans of older versions
     "No simulation has checked these picks",  # in plans of older versions
 )
 """Sentences that new prices may make untrue."""

@@ -16,6 +16,7 @@ from planner.commands.explain import find_option
 from planner.errors import InputError
 from planner.importers.traces import Trace, read_trace
 from planner.select.deploy import Scene, repeat
+from planner.select.formula_misses import MISS
 from planner.select.verification import Drawn, Requests
 from planner.simulate import Run, Timeline, deployment
 from planner.simulate import simulate as run_fleet
@@ -35,8 +36,6 @@ MOST_REQUESTS = 200_000
 WARM_UP = 0.15
 SAMPLES = 24
 """Instants at which queue and batch are shown."""
-MISS = 1.5
-"""Factor between the formula and the simulation from which the formula is said to miss."""
 
 
 @dataclass(frozen=True)

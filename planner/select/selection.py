@@ -13,6 +13,7 @@ from planner.model.arrays import Floats
 from planner.pareto import hypervolume, rounded
 from planner.select.affordable import within_limits
 from planner.select.deploy import OFF, Scene
+from planner.select.formula_misses import formula_misses
 from planner.select.front import Front
 from planner.select.misses import NEAREST, miss, nearest, relaxation, relaxed
 from planner.select.options import Shop, options
@@ -148,7 +149,7 @@ def assumed(catalog: Catalog, chosen: Sequence[Option]) -> Iterator[str]:
 
 
 def checked(slo: Slo, checks: Sequence[Verification], picked: Mapping[str, str]) -> tuple[str, ...]:
-    """Return how far the latencies of the picks have been checked, in sentences.
+    """Return how far the picks' latencies have been checked, and where the formula misses.
 
     Args:
         slo: Offline work has no latencies.
@@ -161,11 +162,13 @@ def checked(slo: Slo, checks: Sequence[Verification], picked: Mapping[str, str])
         return (FORMULA_ONLY,)
     held = {name for check in checks for name in check.held}
     open_ = [pick for pick, identity in picked.items() if identity not in held]
+    missed = tuple(formula_misses(checks, picked))
     if not open_:
-        return (PICKS_CHECKED,)
+        return (PICKS_CHECKED, *missed)
     if len(open_) == len(picked):
-        return (UNCHECKED,)
+        return (UNCHECKED, *missed)
     return (
         f"{PICKS_BUT}{', '.join(open_)} have been checked by simulation and hold; these and other"
         " options rest on the closed formula.",
+        *missed,
     )
