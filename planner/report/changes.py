@@ -47,17 +47,19 @@ def _pick(change: PickChange) -> Iterator[str]:
     yield f"{title}: {change.why}"
     yield f"  was  {_bought(change.before)}"
     yield f"  now  {_bought(change.after)}"
-    if change.staying_usd_per_hour is not None:
-        extra = change.staying_usd_per_hour
+    if change.staying_usd is not None:
+        extra, per = change.staying_usd, " per job" if change.per_job else "/h"
         sign = "more" if extra >= 0 else "less"
-        yield f"  staying with the old one costs {words.money(abs(extra))}/h {sign}"
+        yield f"  staying with the old one costs {words.money(abs(extra))}{per} {sign}"
 
 
 def _bought(option: Option | None) -> str:
     if option is None:
         return "nothing"
-    per_hour = words.money(option.money.usd_per_hour)
-    return f"{_option(option)}, {words.instance(option)}, {per_hour}/h"
+    money = option.money
+    job = "" if money.usd_per_job is None else f", {words.money(money.usd_per_job)} per job"
+    per_hour = words.money(money.usd_per_hour)
+    return f"{_option(option)}, {words.instance(option)}, {per_hour}/h{job}"
 
 
 def _option(option: Option) -> str:

@@ -54,15 +54,17 @@ class PickChange:
         pick: Its name.
         before, after: Options; None = there was none, or is none any more.
         why: In words.
-        staying_usd_per_hour: What the old choice would cost now beyond the new one [USD/h];
-            None = it cannot be bought as it was, or there is no new one.
+        staying_usd: What the old choice would cost now beyond the new one, an hour [USD/h], of
+            offline work the job [USD]; None = it cannot be bought as it was, or there is no new.
+        per_job: Whether that is per job.
     """
 
     pick: str
     before: Option | None
     after: Option | None
     why: str
-    staying_usd_per_hour: float | None
+    staying_usd: float | None
+    per_job: bool
 
 
 @dataclass(frozen=True)
@@ -148,11 +150,9 @@ def _picks(
         one, two = before.get(old.picks.get(pick, "")), after.get(new.picks.get(pick, ""))
         if _bought(one) == _bought(two):
             continue
-        staying = _staying(old, new, one)
-        extra = None
-        if staying is not None and two is not None:
-            extra = float(rounded(staying - two.money.usd_per_hour))
-        yield PickChange(pick, one, two, _why(one, two, prices, asked, new), extra)
+        why, extra = _why(one, two, prices, asked, new), _extra(old, new, one, two)
+        per_job = two is not None and two.money.usd_per_job is not None
+        yield PickChange(pick, one, two, why, extra, per_job)
 
 
 def _bought(option: Option | None) -> tuple[object, ...]:
@@ -167,6 +167,22 @@ def _bought(option: Option | None) -> tuple[object, ...]:
 def _key(option: Option) -> Key:
     price = option.money.price
     return (price.provider, price.instance_type, price.region, price.term)
+
+
+def _extra(
+    old: PlanRecord, new: PlanRecord, one: Option | None, two: Option | None
+) -> float | None:
+    """Return what the old choice would cost beyond the new one, per job if that is what is paid."""
+    staying = _staying(old, new, one)
+    if one is None or two is None or staying is None:
+        return None
+    if two.money.usd_per_job is None:
+        return float(rounded(staying - two.money.usd_per_hour))
+    if one.money.usd_per_job is None:
+        return None
+    # The hours of a run stay as they were; what an hour costs does not.
+    job = one.money.usd_per_job * staying / one.money.usd_per_hour
+    return float(rounded(job - two.money.usd_per_job))
 
 
 def _staying(old: PlanRecord, new: PlanRecord, option: Option | None) -> float | None:

@@ -143,9 +143,7 @@ def test_a_pick_that_moves_says_why_and_what_staying_would_cost(
     assert move.why == "its price rose by 200.0%"
     staying = before.instances * price
     assert move.after is not None
-    assert move.staying_usd_per_hour == pytest.approx(
-        staying - move.after.money.usd_per_hour, rel=1e-5
-    )
+    assert move.staying_usd == pytest.approx(staying - move.after.money.usd_per_hour, rel=1e-5)
 
 
 def test_a_cheaper_row_of_a_known_class_joins(catalog: Catalog, old: PlanRecord, tmp_path: Path):

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import pytest
+
 from planner.report.changes import render
 from planner.select.changes import changes
 from tests.report.records import money, offer, option, price, record
@@ -30,6 +32,28 @@ def test_a_moved_pick_shows_what_it_was_and_what_staying_costs():
     assert "Cheapest: its price rose by 900.0%" in text
     assert "staying with the old one costs $31.00/h more" in text
     assert "No longer on the front (1)" in text
+
+
+@pytest.mark.parametrize(
+    ("price_now", "said"),
+    [
+        (4.0, "staying with the old one costs $1.10 per job more"),
+        (1.2, "staying with the old one costs $0.300 per job less"),
+    ],
+    ids=["half an hour at $4 against 6 minutes at $9", "0.5 h x $1.2 = $0.60 against $0.90"],
+)
+def test_offline_work_is_paid_by_the_job_not_by_the_hour_of_runs_of_other_lengths(price_now, said):
+    first, second = record().options
+    before = option(run_hours=0.5, money=first.money.model_copy(update={"usd_per_job": 2.0}))
+    cost = second.money.model_copy(update={"usd_per_job": 0.9})
+    after = second.model_copy(update={"run_hours": 0.1, "money": cost})
+    old = record(options=(before, after), picks={"cheapest": before.id})
+    sold = (offer(list_price_per_hour=price_now), old.offers[1])
+    new = record(offers=sold, options=(before, after), picks={"cheapest": after.id})
+    text = render(changes(old, new))
+    assert said in text
+    assert "$4.00/h, $2.00 per job" in text
+    assert "$9.00/h, $0.900 per job" in text
 
 
 def test_a_row_that_was_only_seen_again_is_no_change():
