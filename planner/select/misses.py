@@ -37,6 +37,11 @@ RATES = 24
 MOST_REPLICAS = 4096
 
 
+LEAVE = {
+    "unvalidated evidence": "purchase.allow_unvalidated: true",
+    "flagged price": "purchase.allow_flagged_prices: true",
+}
+"""Flag of an option -> what slo.yaml must say so that picks may rest on it."""
 PURCHASE = ("budget_usd_per_hour", "max_gpus", "max_power_kw", "quota_instances")
 """Limits on what may be bought; the others are on how it serves."""
 
@@ -223,22 +228,21 @@ def _quota(option: Option, quota: float) -> str:
 
 def _would_do(scene: Scene, slo: Slo, case: Case, broken: list[str]) -> Iterator[str]:
     values = [(name, _value(case.every, case.row, case.option, name)) for name in broken]
-    if values and all(np.isfinite(value) for _, value in values):
-        yield " with ".join(f"{_key(name)}: {_above(value)}" for name, value in values)
-    if "unvalidated evidence" in case.option.flags and not broken:
-        yield "purchase.allow_unvalidated: true"
-    if "flagged price" in case.option.flags and not broken:
-        yield "purchase.allow_flagged_prices: true"
+    leave = [LEAVE[flag] for flag in case.option.flags if flag in LEAVE]
+    if all(np.isfinite(value) for _, value in values):
+        told = [f"{_key(name)}: {_above(value)}" for name, value in values]
+        if told or leave:
+            yield " with ".join((*told, *leave))
     if slo.traffic.offline is not None or not broken:
         return
     latencies = [name for name in broken if name not in WORDS]
     if len(latencies) == len(broken):
         rate = _rate_that_holds(scene, slo, case)
         if rate > 0:
-            yield f"rate_per_s: {_text(rate)}"
+            yield " with ".join((f"rate_per_s: {_text(rate)}", *leave))
         more = _replicas_more(scene, slo, case)
         if more:
-            yield f"{counted(more, 'replica')} more"
+            yield " with ".join((f"{counted(more, 'replica')} more", *leave))
 
 
 def _key(name: str) -> str:

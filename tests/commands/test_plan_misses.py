@@ -67,6 +67,10 @@ CASES = {
         "traffic": {"rate_per_s": 60.0},
     },
     "power for a fraction of a server": {"purchase": {"max_power_kw": 0.5}},
+    "nothing measured and both targets out of reach": {
+        "purchase": {"accelerators": ["gaudi3", "tpu-v6e"], "allow_unvalidated": False},
+        "slo": {"ttft_p95_ms": 8.0, "tpot_p95_ms": 1.0},
+    },
     "nothing measured": {
         "purchase": {"accelerators": ["gaudi3", "tpu-v6e"], "allow_unvalidated": False}
     },
@@ -81,7 +85,7 @@ def test_each_proposal_makes_the_plan_work(changes):
     proposals = [text for miss in record.misses for text in miss.would_do]
     assert proposals
     for text in proposals:
-        if text.endswith("more"):
+        if " more" in text:
             continue
         assert planned(merged(changes, applied(text))).options, text
 
