@@ -222,12 +222,18 @@ def company(s: Service, arriving: Floats) -> Floats:
     return (some / -np.expm1(-some) - 1.0) * s.tokens_mean
 
 
+def prompt_room(s: Service, batch: Floats) -> Floats:
+    """Prompt tokens that fit into a step beside `batch` decoding sequences, (n,)."""
+    room: Floats = np.maximum(s.budget - s.carried * batch, LEAST_ROOM * s.budget)
+    return room
+
+
 def chunks(s: Service, batch: Floats) -> Chunks:
     """Return how the token budget cuts prompts while `batch` sequences decode.
 
     A prompt that is cut begins anywhere in a step, so it takes half a step more than it fills.
     """
-    room = np.maximum(s.budget - s.carried * batch, LEAST_ROOM * s.budget)
+    room = prompt_room(s, batch)
     share = s.tokens / room
     beyond = np.maximum(share - 1.0, 0.0)
     steps = 1.0 + beyond + np.minimum(beyond, 0.5)
