@@ -296,6 +296,35 @@ def sequences_that_fit(c: Candidates, tokens: Floats) -> Floats:
     return kv_pool_bytes(c) / np.maximum(kv_bytes(c, tokens), 1.0)
 
 
+def sequences_of_lengths(c: Candidates, tokens: Floats, spread: Floats) -> Floats:
+    """Sequences that one dp rank holds if their lengths lie evenly in tokens +- spread.
+
+    Of sequences of many lengths each wastes half a block on average, whatever their mean is.
+
+    Args:
+        c: Candidates, (n,).
+        tokens: Mean length [tokens], (n,) or (k, 1).
+        spread: How far lengths lie from it, half a token at least [tokens], likewise.
+
+    Returns:
+        Number, not rounded, (n,) or (k, n); zero or less where not even the weights fit.
+    """
+    block = block_tokens(c)
+    # A length of n tokens stands for those from n - 1 to n.
+    middle = np.maximum(tokens - 0.5, 0.5)
+    near = np.clip(spread, 0.5, middle)
+
+    def below(length: Floats) -> Floats:
+        # What sequences of all lengths up to `length` hold together.
+        full = np.floor(length / block)
+        together: Floats = block * (full + 1.0) * (length - 0.5 * block * full)
+        return together
+
+    held = (below(middle + near) - below(middle - near)) / (2.0 * near)
+    one = _sequence_bytes(c, held, np.minimum(held, c.model.window))
+    return kv_pool_bytes(c) / np.maximum(one, 1.0)
+
+
 def printed_tokens(c: Candidates, longest: Floats) -> Floats:
     """Size of the KV pool as the engine prints it [tokens], (n,); NaN = nothing is cached by token.
 

@@ -14,12 +14,12 @@ from planner.model.mixture import prompt_nodes_from
 from planner.model.queueing import Metric, OpenLoop
 from planner.model.queueing.bursts import split_burstiness
 from planner.model.queueing.latency import survival_function
-from planner.model.queueing.saturation import kv_slots
+from planner.model.queueing.resident import resident
 from planner.model.queueing.service import (
-    LEAST_ROOM,
     Prompts,
     Service,
     decode_time,
+    prompt_room,
     prompts,
     service,
 )
@@ -61,14 +61,13 @@ def _optimistic(problem: Problem, table: ShapeTable, rows: Rows) -> Floats:
     s = service(c, problem.parameters, w)
     servers = c.layout.replicas * c.layout.dp
     rate = demand.rate / servers
-    limit = np.minimum(c.layout.max_sequences, s.budget / (1.0 + s.terms.draft_tokens))
-    held = np.maximum(np.minimum(limit, kv_slots(s, w.context_end)), 1.0)
+    held = np.maximum(resident(s).held, 1.0)
     fullest, alone = prompts(s, s.budget), prompts(s, 0.0)
     batch = _least_batch(s, fullest.work_mean, rate, held)
     bursts = split_burstiness(w.burstiness, servers, demand.routing)
     others = np.maximum(1.0 + (bursts - 1.0) * w.peakedness, LEAST_PEAKEDNESS)
     step = decode_time(s, np.minimum(batch + others, held))
-    room = np.maximum(s.budget - s.carried * held, LEAST_ROOM * s.budget)
+    room = prompt_room(s, held)
     slowest = decode_time(s, batch) + room / s.tokens_mean * fullest.work_mean
     tpot = np.minimum(step, slowest) / s.accepted
     return SAFETY * np.stack([_least_first(s, alone, batch), tpot])

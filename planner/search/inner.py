@@ -123,7 +123,11 @@ def _full(problem: Problem, table: ShapeTable, rows: Rows) -> tuple[Indices, Ind
 
 
 def _last_useful(problem: Problem, table: ShapeTable, shape: Indices) -> Indices:
-    """Index of the smallest batch limit that memory cannot fill: larger ones change nothing."""
+    """Index of the smallest batch limit that memory cannot fill with sequences of final length.
+
+    Larger ones change nothing where the output is reserved; else more sequences are resident, but
+    only until they grow and evict each other.
+    """
     limits = problem.inner.batch_limits
     last = np.searchsorted(limits, table.fits[shape]).astype(np.intp)
     return np.minimum(last, len(limits) - 1)
@@ -154,45 +158,83 @@ def _of_job(problem: Problem, table: ShapeTable, top: Rows) -> Rows:
 def _of_load(problem: Problem, table: ShapeTable, top: Rows) -> Rows:
     """Replica counts of shapes and token budgets, with the batch limit that suits the fewest."""
     rate = problem.demand.rate
-    lower, carried = _most(problem, table, top)
+    best, carried = _most(problem, table, top)
     some = np.flatnonzero(carried.max(axis=1) > 0)
-    top, lower, carried = top.take(some), lower[some], carried[some]
-    most = carried.max(axis=1, keepdims=True)
-    counts = np.maximum(np.ceil(rate / most * problem.inner.spread - 1e-9), 1.0)
+    top, best, carried = top.take(some), best[some], carried[some]
+    counts = _replicas(problem, carried.max(axis=1))
     fewest = replace(top, replicas=counts[:, 0])
-    enough = np.where(carried[:, 1] * fewest.replicas >= rate * NEARLY, top.limit, lower)
+    carries = carried[:, 1] * fewest.replicas >= rate * NEARLY
+    enough = np.where(carries, top.limit, best)
+    enough = _last_that_carries(problem, table, fewest, enough, top.limit)
     limit = _smallest(problem, table, fewest, enough)
     new = np.concatenate([np.ones((len(some), 1), dtype=bool), np.diff(counts) > 0], axis=1)
     at, column = np.nonzero(new)
     return replace(top.take(at), limit=limit[at], replicas=counts[at, column])
 
 
-def _most(problem: Problem, table: ShapeTable, top: Rows) -> tuple[Indices, Floats]:
-    """Requests per second that one replica may carry at most.
+def _replicas(problem: Problem, carried: Floats) -> Floats:
+    """Replicas if each carries that much [requests/s], by the space's factors, (n, k)."""
+    needed = problem.demand.rate / np.maximum(carried, 1e-300)[:, None] * problem.inner.spread
+    counts: Floats = np.maximum(np.ceil(needed - 1e-9), 1.0)
+    return counts
 
-    More sequences carry more until memory or every step is full; then they only evict each other
-    or wait.
+
+def _most(problem: Problem, table: ShapeTable, top: Rows) -> tuple[Indices, Floats]:
+    """Requests per second that one replica may carry at most, as far as it tells in replicas.
+
+    More sequences carry more until memory or every step is full; then they evict each other or
+    wait, the more the worse. So the best limit lies next to the sequences that are resident.
 
     Returns:
-        Index of the largest limit up to there, (n,); rates there and at `top`, (n, 2).
+        Index of the best limit, (n,); rates there and at `top`, (n, 2).
     """
+    at_top = figures(lambda part: _carries(problem, table, part), top)
     limits = problem.inner.batch_limits
-    at_top, useful = figures(lambda part: _carries(problem, table, part), top)
-    lower = np.searchsorted(limits, useful, side="right").astype(np.intp) - 1
-    lower = np.clip(lower, 0, top.limit)
-    at_lower, differ = at_top.copy(), np.flatnonzero(lower < top.limit)
-    below = replace(top, limit=lower).take(differ)
-    at_lower[differ] = figures(lambda part: _carries(problem, table, part), below)[0]
-    return lower, np.stack([at_lower, at_top], axis=1)
+    first = np.searchsorted(limits, at_top[2] / NEARLY, side="right").astype(np.intp) - 1
+    best = np.clip(first, 0, top.limit)
+    most, below = at_top.copy(), np.flatnonzero(best < top.limit)
+    most[:, below] = _at_limits(problem, table, top.take(below), best[below])
+    first = best.copy()
+    for step in (1, -1):
+        at = below[best[below] == first[below]]
+        while len(at):
+            at = at[(best[at] + step >= 0) & (best[at] + step < top.limit[at])]
+            # Without eviction more sequences carry more: no more than this at any limit beyond.
+            highest = (at_top if step > 0 else most)[:, at]
+            counts = (_replicas(problem, x) for x in (most[0, at], highest[0] * highest[1]))
+            at = at[np.not_equal(*counts).any(axis=1)]
+            there = _at_limits(problem, table, top.take(at), best[at] + step)
+            better = there[0] > most[0, at]
+            at = at[better]
+            best[at], most[:, at] = best[at] + step, there[:, better]
+    return best, np.stack([most[0], at_top[0]], axis=1)
 
 
 def _carries(problem: Problem, table: ShapeTable, rows: Rows) -> Floats:
-    """Requests per second that one replica may carry, and the sequences that help it, (2, n)."""
+    """Requests per second that one replica may carry, and what decides it, (3, n).
+
+    Below them: how much more it would carry at most if it evicted none, and the sequences that
+    help it.
+    """
     c = row_candidates(problem, table, rows)
     server = server_of(c, problem.parameters, problem.demand.workload)
     full = saturation(server)
-    rate = full.rate * c.layout.dp * problem.demand.headroom
-    return np.stack([np.where(full.slots >= 1.0, rate, 0.0), useful_slots(server, full.slots)])
+    rate = np.where(full.slots >= 1.0, full.rate * c.layout.dp * problem.demand.headroom, 0.0)
+    return np.stack([rate, 1.0 + full.rework, useful_slots(server, full.slots)])
+
+
+def _at_limits(problem: Problem, table: ShapeTable, rows: Rows, limit: Indices) -> Floats:
+    """Return what these rows carry at other limits, as ``_carries``, (3, n)."""
+    if not len(rows):
+        return np.zeros((3, 0))
+    return figures(lambda part: _carries(problem, table, part), replace(rows, limit=limit))
+
+
+def _last_that_carries(
+    problem: Problem, table: ShapeTable, rows: Rows, good: Indices, top: Indices
+) -> Indices:
+    """Largest limit that carries the load, (n,); `good` does, and if it is not `top`, that not."""
+    return _edge(problem, table, rows, np.where(good < top, top, good), good)
 
 
 def _smallest(problem: Problem, table: ShapeTable, rows: Rows, enough: Indices) -> Indices:
@@ -202,19 +244,26 @@ def _smallest(problem: Problem, table: ShapeTable, rows: Rows, enough: Indices) 
         problem, table, rows: Deployments; their own limits are not read.
         enough: Index of a limit that carries the load: taken where a smaller one does not do.
     """
-    limits, high = problem.inner.batch_limits, enough.copy()
     batch = figures(lambda part: mean_batch(problem, table, part), rows)
     room = batch * ROOM + DEVIATIONS * np.sqrt(batch) + 1.0
-    tried = np.searchsorted(limits, room).astype(np.intp)
-    low = tried - 1
-    while len(at := np.flatnonzero(high - low > 1)):
-        asked = replace(rows, limit=tried).take(at)
-        each = figures(lambda part: _carries(problem, table, part), asked)[0]
-        good = each * asked.replicas >= problem.demand.rate * NEARLY
-        high[at[good]] = tried[at[good]]
-        low[at[~good]] = tried[at[~good]]
-        tried = (low + high) // 2
-    return high
+    roomy = np.searchsorted(problem.inner.batch_limits, room).astype(np.intp)
+    tried, high = np.flatnonzero(roomy < enough), enough.copy()
+    good = _at_limits(problem, table, rows.take(tried), roomy[tried])[0]
+    good = good * rows.replicas[tried] >= problem.demand.rate * NEARLY
+    high[tried[good]] = roomy[tried[good]]
+    return _edge(problem, table, rows, np.where(roomy < high, roomy, high), high)
+
+
+def _edge(problem: Problem, table: ShapeTable, rows: Rows, bad: Indices, good: Indices) -> Indices:
+    """Of the limits between a bad and a good one, the good one next to the bad ones, (n,)."""
+    bad, good = bad.copy(), good.copy()
+    while len(at := np.flatnonzero(np.abs(good - bad) > 1)):
+        tried = (bad[at] + good[at]) // 2
+        each = _at_limits(problem, table, rows.take(at), tried)[0]
+        carries = each * rows.replicas[at] >= problem.demand.rate * NEARLY
+        good[at[carries]] = tried[carries]
+        bad[at[~carries]] = tried[~carries]
+    return good
 
 
 def figures(part: Callable[[Rows], Floats], rows: Rows) -> Floats:

@@ -7,17 +7,16 @@ from dataclasses import dataclass
 import numpy as np
 
 from planner.model.arrays import Floats
-from planner.model.memory import sequences_that_fit
+from planner.model.queueing.resident import resident
 from planner.model.queueing.service import (
     Service,
     attention,
     chunks,
     decode_time,
+    prompt_room,
     prompt_step,
 )
 
-REWORK = 1.15
-"""Prompt work with that of preempted sequences, where KV memory limits the batch."""
 ITERATIONS = 3
 """Of the slots that full steps need: prompts are cut the finer the more sequences decode."""
 LEAST_ARRIVING = 1e-9
@@ -30,26 +29,36 @@ class Saturation:
 
     Attributes:
         rate: Highest stable rate if at least one sequence fits [requests/s].
-        slots: Sequences resident at most; below 1 = not even one fits.
+        slots: Sequences resident when it is full; below 1 = not even one fits.
         limit: Sequences that the engine allows.
+        memory: Sequences for which there is KV memory on average.
         prompts: Prompts per step.
+        rework: Prompt tokens computed again for each that is computed, KV having run out.
     """
 
     rate: Floats
     slots: Floats
     limit: Floats
+    memory: Floats
     prompts: Floats
+    rework: Floats
 
 
-def kv_slots(s: Service, tokens: float) -> Floats:
-    """Sequences of `tokens` tokens for which there is KV memory, (n,).
+@dataclass(frozen=True)
+class _Runs:
+    """Steps with prompts: those that prompts fill, and the last one of each run of such steps.
 
-    Engines that reserve only the prompt admit it whole, which leaves half a prompt unused.
+    Attributes:
+        filled: Share of the steps that prompts fill, (n,).
+        last: Last steps of a run per step, (n,).
+        left: Prompt tokens in such a step, by node of the prompt it begins with, (nodes, n).
+        twice: What were filled further if all prompts were computed twice, (n,).
     """
-    w = s.workload
-    fits = sequences_that_fit(s.candidates, np.full(len(s.candidates), tokens))
-    unused = w.prompt_square / (2.0 * w.prompt_mean) / tokens
-    return fits - np.where(s.candidates.engine.full_length > 0, 0.0, unused)
+
+    filled: Floats
+    last: Floats
+    left: Floats
+    twice: Floats
 
 
 def _queueing(s: Service, held: Floats, by_slots: Floats, by_tokens: Floats) -> Floats:
@@ -90,64 +99,107 @@ def saturation(s: Service) -> Saturation:
     Source:
         Little, Oper. Res. 9(3), 1961; our derivation, planner/model/README.md#queueing.
     """
-    layout, engine = s.candidates.layout, s.candidates.engine
-    limit = np.minimum(layout.max_sequences, s.budget / (1.0 + s.terms.draft_tokens))
-    by_memory = kv_slots(s, s.workload.context_end)
-    slots = np.minimum(limit, by_memory)
-    held = np.maximum(slots, 1.0)
+    full = resident(s)
+    held = np.maximum(full.held, 1.0)
     by_slots = held * s.steps / (s.steps + s.mixed * chunks(s, held).mean)
     by_tokens = np.where(s.mixed > 0, _token_batch(s), np.inf)
     batch = _queueing(s, held, by_slots, by_tokens)
-    prompts_per_step = batch / s.steps
-    preempted = (by_memory < limit) & (engine.full_length == 0) & (by_slots <= by_tokens)
-    time = _step_time(s, batch, np.where(preempted, REWORK, 1.0))
-    return Saturation(prompts_per_step / time, slots, limit, prompts_per_step)
+    prompts = np.maximum(batch / s.steps, LEAST_ARRIVING)
+    room = prompt_room(s, batch)
+    rework = _rework(s, full.growing, prompts, _runs(s, prompts, room, 1.0))
+    time = _step_time(s, batch, room, rework)
+    return Saturation(batch / s.steps / time, full.held, full.limit, full.memory, prompts, rework)
 
 
-def _step_time(s: Service, batch: Floats, rework: Floats) -> Floats:
-    """Mean step in which `batch` sequences decode, each of which came in with a prompt [s], (n,).
+def _rework(s: Service, growing: Floats, arriving: Floats, runs: _Runs) -> Floats:
+    """Prompt tokens computed again for each that is computed, (n,).
+
+    Requests stand in a line, of which the memory holds the first tokens. Growth pushes its end
+    back, a departure lets it go on, both at once in one step: on the whole by a prompt a
+    departure. So every place of the line is passed backwards by as many tokens as grow meanwhile,
+    which are those of an output: whoever stands there is preempted and computed again. None is
+    where growth finds free memory: a sequence ends in that step, or prompts that would fit wait for
+    tokens.
+
+    Args:
+        s: The server.
+        growing: Share of the time in which growing sequences fill the memory, (n,).
+        arriving: Prompts per step, as many as sequences that end, (n,).
+        runs: Steps with prompts if nothing is computed again.
+
+    Source:
+        Level crossings: P. H. Brill and M. J. M. Posner, Oper. Res. 25(4), 1977; our derivation,
+        planner/model/README.md#queueing.
+    """
+    again = growing * s.workload.steps_mean / s.workload.prompt_mean * np.exp(-arriving)
+    free = np.clip(1.0 - s.mixed * runs.filled, 0.0, 1.0)
+    # What is computed again fills steps, too.
+    rework: Floats = again * free / (1.0 + again * s.mixed * runs.twice)
+    return rework
+
+
+def _runs(s: Service, arriving: Floats, room: Floats, times: Floats | float) -> _Runs:
+    """Return how prompts fill steps if each token of theirs is computed so many times.
 
     What does not fit into a step fills it and goes on in the next: a run of steps begins where
     prompts arrive while nothing is left of earlier ones, and all its steps but the last are full.
     So x prompts a step are x * tokens = filled * room + last * left, in last = (1 - filled)
     (1 - exp(-x)) runs a step. Where prompts run alone, nothing arrives during a run.
 
-    Args:
-        s: The server.
-        batch: Decoding sequences, (n,).
-        rework: Factor on the prompts' work for those computed again, (n,).
-
     Source:
         Conservation of tokens and of runs; planner/model/README.md#queueing.
     """
-    mean, room = s.workload.mean, chunks(s, batch).room
-    arriving = np.maximum(batch / s.steps, LEAST_ARRIVING)
-    begin, left = -np.expm1(-arriving), _left(s, arriving, room)
-    end = begin * mean(left) / room
+    begin, tokens = -np.expm1(-arriving), s.tokens_mean * times
+    left = _left(arriving, room, s.tokens * times, tokens)
+    end = begin * s.workload.mean(left) / room
     rest = np.maximum(1.0 - s.mixed * end, LEAST_ARRIVING)
-    filled = (arriving * s.tokens_mean / room - end) / rest
+    filled = (arriving * tokens / room - end) / rest
     last = begin * (1.0 - s.mixed * filled)
+    return _Runs(filled, last, left, arriving * tokens / room / rest)
+
+
+def _step_time(s: Service, batch: Floats, room: Floats, rework: Floats) -> Floats:
+    """Mean step in which `batch` sequences decode, each of which came in with a prompt [s], (n,).
+
+    Who was preempted comes back in front of the next prompt, and both are computed together.
+
+    Args:
+        s: The server.
+        batch: Decoding sequences, (n,).
+        room: Prompt tokens that fit into a step beside them, (n,).
+        rework: Prompt tokens computed again for each that is computed, (n,).
+    """
+    mean, times = s.workload.mean, 1.0 + rework
+    arriving = np.maximum(batch / s.steps, LEAST_ARRIVING)
+    runs = _runs(s, arriving, room, times)
     decode = decode_time(s, batch)
-    full, partly = prompt_step(s, room, decode), prompt_step(s, left, decode)
-    work = filled * full.work + last * mean(partly.work) + arriving * attention(s)
-    return decode + rework * work + filled * full.fixed + last * mean(partly.fixed)
+    full, partly = prompt_step(s, room, decode), prompt_step(s, runs.left, decode)
+    work = runs.filled * full.work + runs.last * mean(partly.work)
+    attended = times * arriving * attention(s)
+    return decode + work + attended + runs.filled * full.fixed + runs.last * mean(partly.fixed)
 
 
-def _left(s: Service, arriving: Floats, room: Floats) -> Floats:
+def _left(arriving: Floats, room: Floats, tokens: Floats, mean: Floats | float) -> Floats:
     """Prompt tokens in the last step of a run, by node of the prompt it begins with, (nodes, n).
 
     It begins with one prompt, or with the mean of the others that come with it. A run ends
     anywhere in a step, half of it on average; one of a single step holds what it began with.
+
+    Args:
+        arriving: Prompts per step, (n,).
+        room: Prompt tokens that fit into a step, (n,).
+        tokens: Prompt tokens to compute, by node, (nodes, n) or (nodes, 1).
+        mean: Their mean.
     """
     some = -np.expm1(-arriving)
     single = arriving * np.exp(-arriving) / some
-    others = (arriving / some - 1.0) / (1.0 - single) * s.tokens_mean
+    others = (arriving / some - 1.0) / (1.0 - single) * mean
 
     def rest(tokens: Floats) -> Floats:
         # Joined by a straight line: a prompt just beyond a step is as one that just fits.
         return np.minimum(tokens, np.maximum(2.0 * room - tokens, 0.5 * room))
 
-    left: Floats = single * rest(s.tokens) + (1.0 - single) * rest(s.tokens + others)
+    left: Floats = single * rest(tokens) + (1.0 - single) * rest(tokens + others)
     return left
 
 

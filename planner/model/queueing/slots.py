@@ -8,7 +8,7 @@ import numpy as np
 
 from planner.model.arrays import Floats
 from planner.model.queueing.normal import normal_cdf, normal_density
-from planner.model.queueing.saturation import Saturation, kv_slots
+from planner.model.queueing.saturation import Saturation
 from planner.model.queueing.service import Service
 from planner.model.queueing.steady import Arrivals, Batch
 
@@ -47,16 +47,12 @@ def slot_wait(
     """
     w = s.workload
     spare = np.maximum(full.rate - arrivals.rate, 1e-9 * full.rate)
-    held = 0.5 * (w.context + w.context_end)
-    memory = np.where(
-        s.candidates.engine.full_length > 0, kv_slots(s, w.context_end), kv_slots(s, held)
-    )
     # Lengths decide how long a queue lasts, hardly whether there is one.
     drift = 2.0 * spare / (arrivals.rate * (arrivals.burstiness + 1.0))
     contexts = batch.variance + resident * w.context_cv2
     probability = np.maximum(
         _probability(full.limit, resident, batch.variance, drift),
-        _probability(np.maximum(memory, 1.0), resident, contexts, drift),
+        _probability(np.maximum(full.memory, 1.0), resident, contexts, drift),
     )
     variation = np.maximum(arrivals.burstiness + w.steps_cv2, LEAST_VARIATION)
     return SlotWait(probability, variation / (2.0 * spare))
