@@ -69,7 +69,8 @@ def _percentiles(found: Simulation) -> tuple[tuple[str, ...], list[list[str]]]:
     rows = []
     for line in found.lines:
         values = [line.formula, line.windows, line.simulated, line.low, line.high]
-        texts = [_time(value) for value in values]
+        # Nobody has it, whatever the formula says: TPOT of outputs of one token.
+        texts = ["-" if isnan(line.simulated) else _time(value) for value in values]
         if not by_windows:
             del texts[1]
         rows.append([f"{METRIC_WORDS[line.metric]} p{round(line.share * 100)}", *texts])

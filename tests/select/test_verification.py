@@ -24,6 +24,7 @@ from planner.select.verification import SERVERS, Requests, Wanted, observe, perc
 from planner.simulate import Deployment
 from planner.simulate.run import Run
 from planner.spec.record import PlanRecord
+from planner.spec.record_check import loose_ends
 from planner.spec.slo import Slo
 from planner.spec.verification import Simulated
 from tests.select.plans import archive
@@ -108,6 +109,7 @@ def test_a_plan_for_outputs_of_one_token_has_no_tpot_and_its_picks_are_checked(o
     for option in record.options:
         assert option.tpot is None
         assert [target.key for target in option.targets] == ["ttft_p95_ms"]
+    assert not list(loose_ends(record))
     assert "TPOT simulated │ -" in " ".join(FORMATS["table"](record, width=160).split())
 
 
