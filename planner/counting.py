@@ -16,3 +16,15 @@ def counted(count: float, noun: str, plural: str = "", *, shown: str = "") -> st
     ('1 replica', '2 replicas', '0 entries')
     """
     return f"{shown or count} {noun if count == 1 else plural or f'{noun}s'}"
+
+
+def request_rate(shown: str) -> str:
+    """Return a rate with its unit, in the singular where it reads as exactly one.
+
+    Args:
+        shown: The rate as text.
+
+    >>> request_rate("1"), request_rate("1.5")
+    ('1 request/s', '1.5 requests/s')
+    """
+    return f"{shown} {'request' if shown == '1' else 'requests'}/s"

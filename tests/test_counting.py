@@ -3,7 +3,8 @@ from __future__ import annotations
 import pytest
 
 from planner.commands.export import export
-from planner.counting import counted
+from planner.commands.portfolio_choice import _lacking
+from planner.counting import counted, request_rate
 from planner.report import words
 from tests.deploy.plans import record, stored
 from tests.report.records import record as bought
@@ -37,3 +38,29 @@ def test_a_search_that_found_one_of_everything_says_so_in_plain_english():
     assert told.startswith("1 option on the front, from 1 shape (1 candidate, 1 scored, 1 trial);")
     assert "missed 1 point," in told
     assert "by simulation, 1 deployment around the front held" in told
+
+
+@pytest.mark.parametrize(
+    ("shown", "said"),
+    [
+        ("1", "1 request/s"),
+        ("1.2", "1.2 requests/s"),
+        ("0.1", "0.1 requests/s"),
+        ("11", "11 requests/s"),
+    ],
+)
+def test_a_rate_of_one_request_is_told_in_the_singular(shown, said):
+    assert request_rate(shown) == said
+
+
+@pytest.mark.parametrize(
+    ("amount", "word", "said"),
+    [
+        ("1", "GPUs", "1 GPU"),
+        ("2", "GPUs", "2 GPUs"),
+        ("1", "h100-sxm GPUs at gcp", "1 h100-sxm GPU at gcp"),
+        ("1", "USD/h", "1 USD/h"),
+    ],
+)
+def test_what_a_shared_limit_lacks_is_told_in_the_singular_for_one(amount, word, said):
+    assert _lacking(amount, word) == said

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from planner.candidates.efficiency import HIGH, LOW, evidence, global_parameters, interval
 from planner.candidates.points import Batch, PointResolver, Rejected, Resolved, to_batch
 from planner.catalog import Catalog
+from planner.counting import request_rate
 from planner.model.arrays import Floats, Parameters
 from planner.model.batching import bulk_prefill, closed_loop, offline_batch
 from planner.model.bounds import bound_prefill, bound_tpot
@@ -142,7 +143,8 @@ def _scored(catalog: Catalog, batch: Batch, columns: Scores, fits: Flags, row: i
         catalog.efficiency, resolved.stack.generation.id, resolved.hardware.accelerator
     )
     if resolved.point.mode == "open_loop" and not math.isfinite(figures["ttft_ms"]):
-        reason = f"the queue grows without end at {resolved.point.rate_per_s:g} requests/s"
+        rate = request_rate(f"{resolved.point.rate_per_s:g}")
+        reason = f"the queue grows without end at {rate}"
         return Scored("overloaded", reason, figures, known)
     return Scored("ok", "", figures, known)
 

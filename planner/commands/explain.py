@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from planner.counting import counted
+from planner.counting import counted, request_rate
 from planner.errors import InputError, suggestion
 from planner.report.words import EVIDENCE_WORDS
 from planner.spec.accelerator import rests_on
@@ -171,14 +171,14 @@ def _load(record: PlanRecord, o: Option) -> Iterator[Item]:
     offline = traffic.get("offline")
     if offline is None or o.run_hours is None:
         source = "slo.yaml" if traffic.get("trace") is None else "slo.yaml, trace"
-        yield Item("rate sized for", _n(o.rate_per_s, "requests/s"), "", source)
+        yield Item("rate sized for", request_rate(_n(o.rate_per_s)), "", source)
     else:
         requests, deadline = f"{offline['requests']:,}", _n(offline["deadline_hours"], "h")
         yield Item("requests", requests, "", "slo.yaml, offline")
         yield Item("deadline", deadline, "", "slo.yaml, offline")
         run = _n(o.run_hours, "h")
         yield Item(
-            "mean rate of the run", _n(o.rate_per_s, "requests/s"), f"{requests} requests / {run}"
+            "mean rate of the run", request_rate(_n(o.rate_per_s)), f"{requests} requests / {run}"
         )
         share = f"{run} / {deadline}: the whole run / deadline"
     yield Item("output", _n(o.output_tokens_per_s, "tokens/s"), "rate x mean output length")

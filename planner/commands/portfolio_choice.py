@@ -237,11 +237,16 @@ def _unserved(outline: Outline, room: _Room) -> tuple[str, tuple[str, ...]]:
     base = np.maximum(np.where(np.isfinite(room.most), room.most, 1.0), 1.0)
     nearest = min(range(len(lacks)), key=lambda i: (float((lacks[i] / base).max()), i))
     wants = [
-        f"{_amount(lack)} {word} more"
+        f"{_lacking(_amount(lack), word)} more"
         for lack, word in zip(lacks[nearest], room.shared.words(), strict=True)
         if lack > 0
     ]
     return "the shared limits leave no room for it", (" and ".join(wants),)
+
+
+def _lacking(amount: str, word: str) -> str:
+    """Return an amount of what a limit counts: 1 GPU, 2 a2 GPUs at gcp."""
+    return f"{amount} {word.replace('GPUs', 'GPU', 1) if amount == '1' else word}"
 
 
 def _amount(value: float) -> str:

@@ -6,7 +6,7 @@ import re
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
 
-from planner.counting import counted
+from planner.counting import counted, request_rate
 from planner.deploy.deployment import Deployment
 
 ANNOTATION = "slo-planner/"
@@ -68,7 +68,7 @@ def header(d: Deployment) -> str:
 def _load(d: Deployment) -> str:
     offline = d.slo.traffic.offline
     if offline is None:
-        return f"At {d.option.rate_per_s:g} requests/s"
+        return f"At {request_rate(f'{d.option.rate_per_s:g}')}"
     return (
         f"As a batch job of {counted(offline.requests, 'request', shown=f'{offline.requests:,}')}"
     )

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from math import isnan
 from typing import TYPE_CHECKING
 
-from planner.counting import counted
+from planner.counting import counted, request_rate
 from planner.report import words
 from planner.report.csv_text import table_text
 from planner.report.text_table import aligned
@@ -47,7 +47,7 @@ def _lines(found: Simulation) -> Iterator[str]:
         simulated = words.milliseconds(limit.simulated_ms)
         yield f"{limit.key} {simulated} of {words.number(limit.limit_ms, 6)} ms: {mark}"
     yield (
-        f"goodput {words.number(found.goodput_per_s)} requests/s:"
+        f"goodput {request_rate(words.number(found.goodput_per_s))}:"
         f" {found.attainment:.1%} of the requests meet every target's limit"
     )
     yield (

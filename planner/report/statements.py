@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from planner.counting import counted
+from planner.counting import counted, request_rate
 from planner.report import words
 from planner.report.pack import Pack
 from planner.select.firmness import Firmness, PickFirmness
@@ -72,9 +72,9 @@ def firm_words(firmness: Firmness, pick: PickFirmness) -> Iterator[str]:
             f" at {words.money(other.money.usd_per_hour)}/h takes its place."
         )
     if pick.highest_rate is not None:
-        yield f"It keeps its limits up to {words.number(pick.highest_rate)} requests/s."
+        yield f"It keeps its limits up to {request_rate(words.number(pick.highest_rate))}."
     if pick.fewer_rate is not None:
-        yield f"Up to {words.number(pick.fewer_rate)} requests/s, one instance less would do."
+        yield f"Up to {request_rate(words.number(pick.fewer_rate))}, one instance less would do."
     for even in pick.break_evens:
         yield (
             f"{words.TERM_WORDS[even.committed.term].capitalize()} from {even.committed.provider}"
@@ -85,6 +85,6 @@ def firm_words(firmness: Firmness, pick: PickFirmness) -> Iterator[str]:
             yield f"A base of {base} of a fleet that follows its load runs that long."
     for change in firmness.rate_flips[:FLIPS]:
         yield (
-            f"From {words.number(change.rate_per_s)} requests/s on, {change.option} is the"
+            f"From {request_rate(words.number(change.rate_per_s))} on, {change.option} is the"
             " cheapest option of the front that keeps its limits."
         )

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from decimal import Decimal
 from typing import Any
 
-from planner.counting import counted
+from planner.counting import counted, request_rate
 from planner.spec.money import Energy
 from planner.spec.option import Option
 from planner.spec.record import PlanRecord, Relaxation
@@ -223,7 +223,7 @@ def asked(record: PlanRecord) -> list[str]:
         f"{count(offline['requests'], 'request')} within {number(offline['deadline_hours'])} h"
         f" with {confidence(record)} confidence"
         if offline
-        else f"{number(traffic['rate_per_s'])} requests/s{_on_average(traffic)}"
+        else f"{request_rate(number(traffic['rate_per_s']))}{_on_average(traffic)}"
     )
     lines = [f"{slo['model']}, {slo['task']}, {load}"]
     if record.inputs.trace is not None:

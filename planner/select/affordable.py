@@ -11,6 +11,7 @@ from planner.candidates.demand import job_load, sized_rate, slo_mixture
 from planner.candidates.quality import QualityCase
 from planner.cost import Quotes
 from planner.cost_owned import W_PER_KW
+from planner.counting import request_rate
 from planner.model.arrays import Floats, Indices
 from planner.model.batching import offline_batch
 from planner.model.queueing import capacity
@@ -165,7 +166,7 @@ def _miss(
         update={
             "option": shown,
             "excess": max(near.excess, number(wanted / rate)),
-            "misses": (f"rate {_text(rate)} requests/s, asked {wanted:g}", *near.misses),
+            "misses": (f"rate {request_rate(_text(rate))}, asked {wanted:g}", *near.misses),
             "would_do": (*(kept or [lower]), *further),
         }
     )

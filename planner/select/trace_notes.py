@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from planner.candidates.trace_load import TraceLoad
+from planner.counting import request_rate
 
 
 def trace_notes(load: TraceLoad) -> Iterator[str]:
@@ -13,8 +14,8 @@ def trace_notes(load: TraceLoad) -> Iterator[str]:
     busiest = (
         f"its busiest {summary.window_s:g} s" if summary.window_s else "the rate of the whole trace"
     )
-    yield (
-        f"{summary.file}: sized for {busiest} ({summary.peak_rate_per_s:.3g} requests/s), paid "
-        f"for by its mean ({summary.mean_rate_per_s:.3g} requests/s)."
+    peak, mean = (
+        request_rate(f"{rate:.3g}") for rate in (summary.peak_rate_per_s, summary.mean_rate_per_s)
     )
+    yield f"{summary.file}: sized for {busiest} ({peak}), paid for by its mean ({mean})."
     yield from load.trace.notes
