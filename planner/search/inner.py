@@ -26,6 +26,8 @@ STEPS = 4
 ROOM = 1.25
 DEVIATIONS = 4.0
 """A batch limit leaves a quarter more than the mean, and four deviations of a Poisson count."""
+WORTH = 1.02
+"""A better batch limit is sought where it could carry so much more."""
 EVERY_SIZE = -1
 """All bits: considered on instances of every size."""
 NEARLY = 1.0 - 1e-9
@@ -201,8 +203,10 @@ def _most(problem: Problem, table: ShapeTable, top: Rows) -> tuple[Indices, Floa
             at = at[(best[at] + step >= 0) & (best[at] + step < top.limit[at])]
             # Without eviction more sequences carry more: no more than this at any limit beyond.
             highest = (at_top if step > 0 else most)[:, at]
-            counts = (_replicas(problem, x) for x in (most[0, at], highest[0] * highest[1]))
-            at = at[np.not_equal(*counts).any(axis=1)]
+            highest = highest[0] * highest[1]
+            counts = (_replicas(problem, x) for x in (most[0, at], highest))
+            some = np.not_equal(*counts).any(axis=1) & (highest > WORTH * most[0, at])
+            at = at[some]
             there = _at_limits(problem, table, top.take(at), best[at] + step)
             better = there[0] > most[0, at]
             at = at[better]
