@@ -12,8 +12,7 @@ from planner.model.arrays import Indices
 Result = TypeVar("Result")
 
 BLOCK = 4096
-"""Rows of one call of the model: its arrays stay in the processor's cache. Two threads take as long
-as one: NumPy spends too little time on so few rows between its turns of the interpreter."""
+"""Rows of one call of the model: its arrays stay in the processor's cache."""
 
 
 def by_block(work: Callable[[Indices], Result], count: int) -> list[Result]:

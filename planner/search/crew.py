@@ -1,8 +1,7 @@
 """Processes that decide the parts of a large search: this one, and helpers that it starts.
 
 Threads would not help: NumPy spends too little time on so few rows between its turns of the
-interpreter. Helpers are plain subprocesses, so a script that plans needs no ``__main__`` guard.
-The part that a helper was at when it died is decided by another process.
+interpreter. The part that a helper was at when it died is decided by another process.
 """
 
 from __future__ import annotations
@@ -21,25 +20,17 @@ from typing import Self
 
 import numpy as np
 
-from planner.search.helper import Answer, Question, send
+from planner.search.children import Child, send, start
+from planner.search.helper import Answer, Question
 from planner.search.parts import Part
 from planner.search.problem import Problem
 from planner.search.shapes import ShapeTable
-
-Process = subprocess.Popen[bytes]
 
 POLL_S = 0.05
 """How often a process that waits for others looks whether to stop, or to take over a part."""
 PATIENCE_S = 1.0
 """How long helpers whose time is up may take to say what they have found."""
-BEGIN = """
-import signal, sys
-signal.signal(signal.SIGINT, signal.SIG_IGN)
-sys.path[:] = sys.argv[1:]
-from planner.search.helper import main
-main()
-"""
-"""A helper imports what this process would import, and leaves interrupts to it."""
+HELPER = "planner.search.helper"
 GONE = (OSError, EOFError, pickle.UnpicklingError)
 """How a helper that has died shows."""
 
@@ -72,23 +63,18 @@ class Crew:
         self._whole = True
         self._open: SimpleQueue[Part | None] = SimpleQueue()
         self._decided: SimpleQueue[tuple[Part, Answer]] = SimpleQueue()
-        self.helpers: list[tuple[Process, Thread]] = []
+        self.helpers: list[tuple[Child, Thread]] = []
         with suppress(OSError):
             for _ in range(processes - 1):
                 self._start((problem, table))
 
     def _start(self, known: tuple[Problem, ShapeTable]) -> None:
-        process = subprocess.Popen(
-            [sys.executable, "-c", BEGIN, *map(str, sys.path)],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-        )
+        process = start(HELPER, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
         thread = Thread(target=self._talk, args=(process, known), daemon=True)
         self.helpers.append((process, thread))
         thread.start()
 
-    def _talk(self, process: Process, known: tuple[Problem, ShapeTable]) -> None:
+    def _talk(self, process: Child, known: tuple[Problem, ShapeTable]) -> None:
         """Give a helper one open part after the other."""
         asked, answers, part = process.stdin, process.stdout, None
         assert asked is not None

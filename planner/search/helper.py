@@ -15,6 +15,7 @@ from typing import IO
 
 from planner.model.arrays import Indices
 from planner.search.archive import Archive, Entries
+from planner.search.children import send
 from planner.search.parts import Part
 from planner.search.problem import Problem
 from planner.search.shapes import ShapeTable
@@ -63,9 +64,3 @@ def _answer(problem: Problem, table: ShapeTable, question: Question) -> Answer:
     end = time.monotonic() + question.seconds
     whole = Part(archive, question.shapes).decide(lambda: time.monotonic() > end, lambda _: None)
     return Answer(archive.entries, archive.scored, whole)
-
-
-def send(message: object, pipe: IO[bytes]) -> None:
-    """Write one message so that the other side has it (raises OSError)."""
-    pickle.dump(message, pipe, protocol=pickle.HIGHEST_PROTOCOL)
-    pipe.flush()

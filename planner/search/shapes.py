@@ -6,35 +6,24 @@ server does not care how many GPUs the instance has); the classes of a shape are
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from planner.candidates.choices import Choices, build
-from planner.candidates.efficiency import RANK, Stack, evidence
+from planner.candidates.efficiency import RANK, evidence
 from planner.candidates.hardware import HardwareClass, wire
-from planner.candidates.support import (
-    Layout,
-    kv_fault,
-    layout_fault,
-    speculation_fault,
-    together_fault,
-    weights_fault,
-)
-from planner.candidates.weights import is_moe
+from planner.candidates.support import Layout
 from planner.model.arrays import Candidates, Columns, Floats, Indices
 from planner.model.memory import sequences_that_fit
+from planner.search.allowed import allowed, gpus
 from planner.search.blocks import by_block
 from planner.search.problem import Problem
-from planner.spec.accelerator import Accelerator
-from planner.spec.architecture import Architecture
 from planner.spec.space import Condition
 
 Mask = NDArray[np.bool_]
-SERVER_GPUS = 8
-"""GPUs of the usual server."""
 DRAFTED = (
     "draft_tokens",
     "accept_first",
@@ -143,11 +132,11 @@ def supported(problem: Problem) -> tuple[ShapeTable, Indices, Indices]:
     Returns:
         The shapes without homes; hardware class and shape of each home.
     """
-    allowed = _supported(problem)
+    mask = allowed(problem)
     hardware, stack, weights, kv, layout, draft = (
-        axis.astype(np.intp) for axis in np.nonzero(allowed)
+        axis.astype(np.intp) for axis in np.nonzero(mask)
     )
-    twins, sizes = _twins(problem), allowed.shape
+    twins, sizes = _twins(problem), mask.shape
     codes = np.ravel_multi_index(
         (twins[hardware, layout], stack, weights, kv, layout, draft), sizes
     )
@@ -264,114 +253,6 @@ def _choices(problem: Problem, axes: Sequence[Indices], draft: Indices) -> Choic
         batch_wait_steps=0 * one,
     )
 
-
-def _supported(p: Problem) -> Mask:
-    """Mask over all combinations, axis by axis as in AXES: what the engines and rules allow."""
-    t, architecture = p.tables, p.tables.architectures[0]
-    chips = [h.accelerator for h in t.hardware]
-    known = {chip.id: chip for chip in chips}
-    row = {key: number for number, key in enumerate(known)}
-    of = [row[chip.id] for chip in chips]
-
-    def table(count: int, fault: Callable[..., str]) -> Mask:
-        made = [
-            [[not fault(s, a, i) for i in range(count)] for s in t.stacks] for a in known.values()
-        ]
-        return np.array(made, dtype=bool)[of]
-
-    weights = table(len(t.weights), lambda s, a, i: weights_fault(s, a, t.weights[i]))
-    kv = table(len(t.kv), lambda s, a, i: kv_fault(s, a, t.kv[i]))
-    draft = table(
-        len(p.drafts),
-        lambda s, a, i: _draft_fault(p, s, a, i),
-    )
-    quality = np.array([[loss.supported for loss in row] for row in p.losses], dtype=bool)
-    layout = _layouts(p, architecture)
-    together = np.array(
-        [
-            [[not together_fault(s, x, t.methods[d.method]) for d in p.drafts] for x in p.layouts]
-            for s in t.stacks
-        ],
-        dtype=bool,
-    )
-    allowed: Mask = (
-        weights[:, :, :, None, None, None]
-        & kv[:, :, None, :, None, None]
-        & quality[None, None, :, :, None, None]
-        & layout[:, :, None, None, :, None]
-        & draft[:, :, None, None, None, :]
-        & together[None, :, None, None, :, :]
-    )
-    return allowed
-
-
-def _draft_fault(p: Problem, stack: Stack, chip: Accelerator, index: int) -> str:
-    method = p.tables.methods[p.drafts[index].method]
-    asked = method is not None and method.id in p.asked
-    return speculation_fault(
-        stack,
-        chip,
-        p.tables.architectures[0],
-        method,
-        asked=asked,
-    )
-
-
-def _layouts(p: Problem, architecture: Architecture) -> Mask:
-    """Mask (hardware, stack, layout): what engines run and the space's conditions allow."""
-    made: dict[Hashable, bool] = {}
-
-    def runs(stack: int, hardware: HardwareClass, layout: Layout) -> bool:
-        key = (stack, layout, hardware.node_gpus, hardware.internode_gb_per_s > 0)
-        if key not in made:
-            fault = layout_fault(p.tables.stacks[stack], hardware, architecture, layout)
-            made[key] = not fault
-        return made[key]
-
-    rules = [RULES[name] for name in p.conditions if name in RULES]
-    return np.array(
-        [
-            [
-                [
-                    all(rule(h, architecture, x) for rule in rules) and runs(s, h, x)
-                    for x in p.layouts
-                ]
-                for s in range(len(p.tables.stacks))
-            ]
-            for h in p.tables.hardware
-        ],
-        dtype=bool,
-    )
-
-
-Rule = Callable[[HardwareClass, Architecture, Layout], bool]
-
-
-def is_latent(architecture: Architecture) -> bool:
-    """Whether any layer has latent attention (MLA)."""
-    return any(g.attention is not None and g.attention.kind == "mla" for g in architecture.layers)
-
-
-def is_whole_server(hardware: HardwareClass) -> bool:
-    """Whether an instance is a whole server, or part of a rack that one link joins."""
-    whole = hardware.gpus >= min(SERVER_GPUS, hardware.link_domain)
-    return whole or hardware.node_gpus > hardware.gpus
-
-
-def gpus(layout: Layout) -> int:
-    """GPUs of a replica."""
-    return layout.tp * layout.pp * layout.dp
-
-
-RULES: dict[Condition, Rule] = {
-    "tp_divides_node": lambda h, _, x: h.gpus % x.tp == 0 or x.tp % h.gpus == 0,
-    "tp_within_link_domain": lambda h, _, x: x.tp <= max(h.link_domain, 1),
-    "dp_only_moe_or_mla": lambda _, a, x: x.dp == 1 or is_moe(a) or is_latent(a),
-    "dp_only_mla": lambda _, a, x: x.dp == 1 or is_latent(a),
-    "replica_within_node": lambda h, _, x: gpus(x) <= h.gpus,
-    "replica_spans_whole_servers": lambda h, _, x: gpus(x) <= h.gpus or is_whole_server(h),
-}
-"""The conditions that one hardware class and layout decide; docs in ``spec/space.py``."""
 
 WHEN_NEEDED: Condition = "pp_only_across_nodes_or_when_needed"
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from planner.model.memory import kv_bytes, kv_pool_bytes, weight_bytes
+from planner.search.allowed import gpus
 from planner.search.problem import Problem
-from planner.search.shapes import gpus, supported
+from planner.search.shapes import supported
 from planner.units import GIB
 
 UNSUPPORTED = (

@@ -1,7 +1,4 @@
-"""Runs a simulated study: in this process, or in several that share it and may die.
-
-They are plain subprocesses, so a script that plans needs no ``__main__`` guard.
-"""
+"""Runs a simulated study: in this process, or in several that share it and may die."""
 
 from __future__ import annotations
 
@@ -21,7 +18,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from planner.errors import PlannerError
-from planner.search.helper import send
+from planner.search.children import Child, send, start
 from planner.search.simulated import (
     OBJECTIVES,
     Around,
@@ -48,16 +45,7 @@ LIVES = 3
 TRIED = "tried_before"
 POLL_S = 0.2
 Progress = Callable[[str, float], None]
-Process = subprocess.Popen[bytes]
 PHRASE = "simulating around the front"
-BEGIN = """
-import signal, sys
-signal.signal(signal.SIGINT, signal.SIG_IGN)
-sys.path[:] = sys.argv[1:]
-from planner.search.simulated_workers import main
-main()
-"""
-"""A worker imports what this process would import, and leaves interrupts to it."""
 
 
 @dataclass(frozen=True)
@@ -109,7 +97,7 @@ def run_processes(job: Job, store: Store, jobs: int, progress: Progress) -> Simu
     end = time.time() + job.time_limit
     with _study(job, store, 0) as study:
         _tidy(study, job)
-        running: list[Process] = []
+        running: list[Child] = []
         spares = LIVES * jobs
         try:
             for number in range(1, jobs + 1):
@@ -138,13 +126,9 @@ def run_processes(job: Job, store: Store, jobs: int, progress: Progress) -> Simu
         return holding(job.around, study.get_trials(deepcopy=False))
 
 
-def _start(running: list[Process], task: Task) -> None:
+def _start(running: list[Child], task: Task) -> None:
     """Start a process; it is among the running ones before it has anything to do."""
-    process = subprocess.Popen(
-        [sys.executable, "-c", BEGIN, *map(str, sys.path)],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.DEVNULL,
-    )
+    process = start(__name__, stdout=subprocess.DEVNULL)
     running.append(process)
     assert process.stdin is not None
     # One that has died before it could read is noticed by its exit code.
@@ -152,7 +136,7 @@ def _start(running: list[Process], task: Task) -> None:
         send(task, process.stdin)
 
 
-def _stop(process: Process) -> None:
+def _stop(process: Child) -> None:
     process.terminate()
     with suppress(OSError), process:
         pass

@@ -15,11 +15,12 @@ import numpy as np
 import pytest
 
 from planner import plan, portfolio
-from planner.search import crew, parts
+from planner.search import children, crew, parts
 from planner.search import search as searching
 from planner.search.archive import Archive
-from planner.search.crew import BEGIN, Crew, usable_cores
-from planner.search.helper import Question, send, serve
+from planner.search.children import BEGIN, send, start
+from planner.search.crew import HELPER, Crew, usable_cores
+from planner.search.helper import Question, serve
 from planner.search.parts import divided
 from planner.search.search import Settings, search
 from planner.search.shapes import shape_table
@@ -132,7 +133,7 @@ def die(*arguments):
     return decide(*arguments) if left[0] >= 0 else os._exit(9)
 Part.decide = die
 """
-    monkeypatch.setattr(crew, "BEGIN", BEGIN.replace("main()", dying + "main()"))
+    monkeypatch.setattr(children, "BEGIN", BEGIN.replace("main()", dying + "main()"))
     problem = random_problem(8)
     died = search(problem, settings=Settings(processes=2))
     assert content(died) == content(search(problem, settings=Settings(processes=1)))
@@ -143,7 +144,7 @@ Part.decide = die
 )
 @pytest.mark.usefixtures("patient")
 def test_helpers_that_never_start_are_done_without(text, monkeypatch, capfd):
-    monkeypatch.setattr(crew, "BEGIN", text)
+    monkeypatch.setattr(children, "BEGIN", text)
     problem = random_problem(8)
     found = search(problem, settings=Settings(processes=3))
     assert content(found) == content(search(problem, settings=Settings(processes=1)))
@@ -244,9 +245,7 @@ def test_progress_never_goes_back():
 def test_a_helper_ends_with_its_input():
     """As it does when the process that started it is killed."""
     problem = random_problem(8)
-    with subprocess.Popen(
-        [sys.executable, "-c", BEGIN, *sys.path], stdin=subprocess.PIPE, stdout=subprocess.PIPE
-    ) as process:
+    with start(HELPER, stdout=subprocess.PIPE) as process:
         send((problem, shape_table(problem)), process.stdin)
         assert pickle.load(process.stdout) is None
         process.stdin.close()

@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 
 from planner.candidates.support import kv_fault, layout_fault, weights_fault
+from planner.search.allowed import RULES, gpus
 from planner.search.inner import deployments
 from planner.search.setup import acceptance
-from planner.search.shapes import RULES, gpus, shape_table
+from planner.search.shapes import shape_table
 from tests.search.problems import catalog, everything, random_problem, random_setting
 
 
