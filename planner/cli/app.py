@@ -124,7 +124,8 @@ def plan_command(
 ) -> None:
     """Find the Pareto-optimal deployments for an slo.yaml, by cost per million tokens.
 
-    Exit code 0: done; 2: wrong input; 3: nothing meets the targets; 1: our own fault.
+    Exit code 0: done; 2: wrong input; 3: nothing meets the targets; 130: Ctrl-C, after which
+    the best found so far is shown; 1: our own fault.
     """
     if context.invoked_subcommand is not None:
         if slo is not None:

@@ -5,11 +5,15 @@ Every task's result is handed over exactly once, as soon as it is there, in any 
 
 from __future__ import annotations
 
+import os
+import signal
+import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from importlib import import_module
 from multiprocessing import get_context
+from multiprocessing.connection import Connection
 from typing import Any, TypeVar
 
 from planner.errors import InputError, PlannerError
@@ -69,7 +73,11 @@ def _one_pool(
 ) -> Iterator[tuple[int, Result]]:
     """Yield what one pool finishes; one dead worker ends the whole pool."""
     # A fresh interpreter each: forking a process that has threads may deadlock.
-    pool = ProcessPoolExecutor(min(jobs, len(left)), mp_context=get_context("spawn"))
+    fresh = get_context("spawn")
+    theirs, mine = fresh.Pipe(duplex=False)
+    pool = ProcessPoolExecutor(
+        min(jobs, len(left)), mp_context=fresh, initializer=_follow, initargs=(theirs,)
+    )
     try:
         futures: dict[Future[Result], int] = {
             pool.submit(work, task): number for number, task in left.items()
@@ -82,8 +90,28 @@ def _one_pool(
             yield futures.pop(future), result
     except BrokenProcessPool:
         return
+    except BaseException:
+        # After Ctrl-C, or any fault, nobody waits for what the workers are at.
+        mine.close()
+        raise
     finally:
         pool.shutdown(wait=True, cancel_futures=True)
+        mine.close()
+        theirs.close()
+
+
+def _follow(parent: Connection) -> None:
+    """Leave Ctrl-C to the process that has the other end of a pipe, and end once that is closed.
+
+    The system closes it when that process dies, however it does.
+    """
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
+
+
+def _end_with(parent: Connection) -> None:
+    parent.poll(None)
+    os._exit(1)
 
 
 def _on_cluster(

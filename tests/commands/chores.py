@@ -37,6 +37,14 @@ def leaves_its_number(task: tuple[int, str]) -> int:
     return number**2
 
 
+def never_ends(task: tuple[int, str]) -> int:
+    """Tell which process works, and work for ever."""
+    number, folder = task
+    (Path(folder) / f"worker-{os.getpid()}").touch()
+    time.sleep(600)
+    return number
+
+
 def refuses(task: Task) -> tuple[Finished, ...]:
     raise AssertionError(f"{[plan.name for plan in task.plans]} should not be planned again")
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 import time
 from collections.abc import Iterator
+from multiprocessing import get_context
 from pathlib import Path
 
 import pytest
@@ -13,7 +15,14 @@ import pytest
 from planner.commands import workers
 from planner.commands.workers import results
 from planner.errors import InputError, PlannerError
-from tests.commands.chores import dies_always, dies_once, leaves_its_number, squared
+from tests.commands.chores import (
+    dies_always,
+    dies_once,
+    leaves_its_number,
+    never_ends,
+    squared,
+)
+from tests.search.test_simulated_workers import running, until
 
 NUMBERS = range(12)
 
@@ -37,6 +46,25 @@ def test_what_a_killed_worker_had_is_done_again_and_nothing_twice(tmp_path):
 def test_workers_that_always_die_end_in_one_line(tmp_path):
     with pytest.raises(PlannerError, match="keep dying"):
         list(results(dies_always, chores(tmp_path, 3), jobs=2))
+
+
+def pool(folder: Path) -> None:
+    """A process of its own whose workers never end."""
+    list(results(never_ends, chores(folder, 3), jobs=2))
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no SIGKILL")
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+def test_workers_end_with_their_parent_whatever_they_are_at(number, tmp_path):
+    parent = get_context("spawn").Process(target=pool, args=(tmp_path,))
+    parent.start()
+    assert parent.pid is not None
+    until(lambda: len(list(tmp_path.iterdir())) == 2)
+    os.kill(parent.pid, number)
+    parent.join(60)
+    assert parent.exitcode
+    pids = [int(path.name.removeprefix("worker-")) for path in tmp_path.iterdir()]
+    until(lambda: not any(map(running, pids)))
 
 
 def test_no_tasks_give_no_results():

@@ -49,9 +49,12 @@ def alone(where, folder: Path) -> None:
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="no SIGKILL")
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
 def test_workers_end_with_their_parent(number, where, tmp_path):
-    """Expected: no worker is left, and after SIGTERM no folder either."""
+    """Expected: no worker is left, and no folder either where the parent could remove it.
+
+    Ctrl-C ends a study with what it has; the command line tells the shell (test_interrupts.py).
+    """
     pids = tmp_path / "pids"
     pids.mkdir()
     parent = get_context("spawn").Process(target=alone, args=(where, tmp_path))
@@ -60,7 +63,8 @@ def test_workers_end_with_their_parent(number, where, tmp_path):
     until(lambda: len(list(pids.iterdir())) == 2)
     os.kill(parent.pid, number)
     parent.join()
-    assert parent.exitcode == (143 if number == signal.SIGTERM else -number)
+    expected = {signal.SIGINT: 0, signal.SIGTERM: 143, signal.SIGKILL: -number}
+    assert parent.exitcode == expected[number]
     until(lambda: not any(running(int(path.name)) for path in pids.iterdir()))
     assert bool(list(tmp_path.glob("plan-study-*"))) == (number == signal.SIGKILL)
 
