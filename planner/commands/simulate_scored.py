@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 import numpy as np
 
 from planner.candidates.demand import metric_of, sized_rate, targets
 from planner.candidates.margins import margin
+from planner.files.temporary import temporary_folder
 from planner.model.arrays import Floats
 from planner.model.queueing import steady_state
 from planner.search.columns import archives
@@ -158,6 +157,6 @@ def _simulated(where: Around, desk: Desk, effort: Effort, progress: Progress) ->
         store = replace(store, identity=identity)
     if effort.jobs == 1:
         return run_here(job, store, progress)
-    with ending_in_order(), tempfile.TemporaryDirectory(prefix="plan-study-") as folder:
-        alone = Store(Address(str(Path(folder) / "study.log")), Identity({}, {}))
+    with ending_in_order(), temporary_folder("plan-study-") as folder:
+        alone = Store(Address(str(folder / "study.log")), Identity({}, {}))
         return run_processes(job, store or alone, effort.jobs, progress)

@@ -4,16 +4,17 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from dataclasses import dataclass
 from multiprocessing import get_context
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 import numpy as np
 import pytest
 
 from planner.errors import PlannerError
+from planner.files.temporary import temporary_folder
 from planner.search.search import search
 from planner.search.simulated import Sight, around
 from planner.search.simulated_workers import ending_in_order, run_processes
@@ -43,8 +44,9 @@ class Endless(Formula):
 
 def alone(where, folder: Path) -> None:
     """A process of its own for a study of two workers that never end."""
-    with ending_in_order(), TemporaryDirectory(dir=folder, prefix="plan-study-") as temporary:
-        study = store(Path(temporary) / "s.log")
+    tempfile.tempdir = str(folder)
+    with ending_in_order(), temporary_folder("plan-study-") as temporary:
+        study = store(temporary / "s.log")
         run_processes(job(where, Endless(folder=str(folder / "pids"))), study, 2, nothing)
 
 
