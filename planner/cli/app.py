@@ -58,7 +58,9 @@ ReportFile = Annotated[
     Path | None, typer.Option(help="Write a report: .xlsx, .html or .csv, by the suffix.")
 ]
 NoVerify = Annotated[bool, typer.Option("--no-verify", help="Do not simulate the picks.")]
-Prove = Annotated[bool, typer.Option("--prove", help="Prove the front exact, however long.")]
+Prove = Annotated[
+    bool, typer.Option("--prove", help="Prove the formula's front exact, however long.")
+]
 SpaceName = Annotated[str, typer.Option(help="Search space: a name or a YAML file.")]
 Trials = Annotated[
     int | None, typer.Option(min=TRIALS.least, max=TRIALS.most, help="Stop after this many trials.")

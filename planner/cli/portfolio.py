@@ -33,7 +33,9 @@ Jobs = Annotated[int | None, typer.Option(min=JOBS.least, help="Processes; defau
 Cluster = Annotated[str, typer.Option(help="Dask scheduler to use, as tcp://host:8786.")]
 Fleets = Annotated[bool, typer.Option("--fleets", help="Split traffic over two deployments too.")]
 Verify = Annotated[bool, typer.Option("--verify", help="Check every plan's picks by simulation.")]
-Prove = Annotated[bool, typer.Option("--prove", help="Prove every front exact, however long.")]
+Prove = Annotated[
+    bool, typer.Option("--prove", help="Prove the formula's fronts exact, however long.")
+]
 FormatName = Annotated[str, typer.Option("--format", help="stdout: table, json or csv.")]
 
 

@@ -87,7 +87,7 @@ def plan(  # noqa: PLR0913  (the options of the command line)
         seed: Of the search.
         trials: Trials of the Optuna study; None = the default.
         time_limit: Seconds for the search; None = no limit.
-        prove: True = prove the front exact, False = do not, None = where that is cheap.
+        prove: True = prove the formula's front exact, False = do not, None = where that is cheap.
         verify: Check the picks by simulation, and size them by it.
         as_of: YYYY-MM-DD that prices are judged by; None = the newest price's date.
         storage: Optuna URL, or path of a journal file, that keeps the search's study: a run that

@@ -20,14 +20,13 @@ from planner.spec.portfolio import (
     Limits,
     LimitUse,
     Outline,
+    Part,
     Planned,
     PortfolioRecord,
     Quota,
 )
 
-FORMULA_ONLY = (
-    "Other ways than a plan's picks rest on the closed formula; no simulation has checked them."
-)
+BY_FORMULA = "Costs, and what is proven of them, are the formula's"
 SLOWER_PART = (
     "Latencies of a fleet are those of its slower part; over all requests they are no higher."
 )
@@ -254,7 +253,7 @@ def _amount(value: float) -> str:
 
 
 def _assumptions(plans: Sequence[Planned], chosen: Chosen) -> Iterator[str]:
-    yield FORMULA_ONLY
+    yield _checked(plans)
     yield HOURLY
     if any(len(plan.chosen.parts) > 1 for plan in plans if plan.chosen) or any(
         plan.fleets for plan in plans
@@ -268,6 +267,21 @@ def _assumptions(plans: Sequence[Planned], chosen: Chosen) -> Iterator[str]:
             "The choice under shared limits is not proven best: at the same number of plans "
             f"served, none costs less by more than {gap:.2%}."
         )
+
+
+def _checked(plans: Sequence[Planned]) -> str:
+    """Return how far simulations have checked what is chosen, in a sentence."""
+    served = [plan for plan in plans if plan.chosen is not None]
+    open_ = [plan.name for plan in served if not all(p.simulated for p in _parts(plan))]
+    if len(open_) == len(served):
+        return f"{BY_FORMULA}; no simulation has checked the chosen deployments."
+    if open_:
+        return f"{BY_FORMULA}; no simulation has checked the deployments for: {', '.join(open_)}."
+    return f"{BY_FORMULA}; simulations have checked the chosen deployments, no others."
+
+
+def _parts(plan: Planned) -> tuple[Part, ...]:
+    return plan.chosen.parts if plan.chosen is not None else ()
 
 
 def _short(value: float) -> float:

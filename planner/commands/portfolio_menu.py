@@ -106,6 +106,20 @@ class Stock:
         loss = self.loss if latency else self.loss[:, 1:]
         return Pool(self.cost, self.uses[:, active], self.latency[:, :width], loss, self.offer)
 
+    def parts(self, rows: Sequence[int]) -> list[PartRecord]:
+        """Return the named deployments, each at its own offer, as parts of a choice."""
+        part, archives = self.stand.part, self.stand.scene.archives
+        simulated = {(a.hardware.id, entry.row) for a in archives for entry in a.simulated}
+        return [
+            PartRecord(
+                share=part.share,
+                kinds=part.kinds,
+                option=option,
+                simulated=(option.hardware, option.archive_row) in simulated,
+            )
+            for option in built(self, rows)
+        ]
+
 
 def stock(stand: Stand, limited: Limited) -> Stock:
     """Return the deployments of a plan or a part of it, at every offer.
@@ -250,12 +264,11 @@ class _Pairs:
     values: Floats | None = None
 
     def choices(self, some: Indices) -> list[Choice]:
-        left = built(self.first, self.left[some].tolist())
+        left = self.first.parts(self.left[some].tolist())
         if self.first is self.second:
-            return [choice(((WHOLE, option),)) for option in left]
-        right = built(self.second, self.right[some].tolist())
-        one, other = self.first.stand.part, self.second.stand.part
-        return [choice(((one, a), (other, b))) for a, b in zip(left, right, strict=True)]
+            return [choice((one,)) for one in left]
+        right = self.second.parts(self.right[some].tolist())
+        return [choice(pair) for pair in zip(left, right, strict=True)]
 
 
 def _fleets(
@@ -303,9 +316,9 @@ def _shown(front: Sequence[_Pairs], least: float) -> tuple[Choice, ...]:
     return tuple(made)
 
 
-def choice(parts: Sequence[tuple[Part, Option]]) -> Choice:
+def choice(parts: Sequence[PartRecord]) -> Choice:
     """Return deployments that share the traffic as one way to serve it."""
-    every = [option for _, option in parts]
+    every = [part.option for part in parts]
     hours = sum(option.money.usd_per_hour for option in every)
     million = sum(o.money.usd_per_hour / o.money.usd_per_mtok_output for o in every)
     mean = sum(
@@ -314,17 +327,15 @@ def choice(parts: Sequence[tuple[Part, Option]]) -> Choice:
     ttft = [option.ttft.p95_ms for option in every if option.ttft is not None]
     tpot = [option.tpot.p95_ms for option in every if option.tpot is not None]
     return Choice(
-        parts=tuple(
-            PartRecord(share=part.share, kinds=part.kinds, option=option) for part, option in parts
-        ),
+        parts=tuple(parts),
         gpus=sum(option.gpus for option in every),
         usd_per_hour=_short(hours),
         mean_usd_per_hour=_short(mean),
         usd_per_mtok_output=_short(hours / million),
         ttft_p95_ms=max(ttft) if ttft else None,
         tpot_p95_ms=max(tpot) if tpot else None,
-        quality_loss_percent=_short(sum(p.share * o.quality.median for p, o in parts)),
-        quality_loss_p90_percent=_short(sum(p.share * o.quality.p90 for p, o in parts)),
+        quality_loss_percent=_short(sum(p.share * p.option.quality.median for p in parts)),
+        quality_loss_p90_percent=_short(sum(p.share * p.option.quality.p90 for p in parts)),
     )
 
 

@@ -86,18 +86,30 @@ def _deployment(part: Part) -> str:
 
 def _totals(record: PortfolioRecord) -> list[str]:
     count = len(record.plans)
-    exact = (
-        "proven the least"
-        if record.exact
-        else f"at least {words.money(record.bound_mean_usd_per_hour)}"
-    )
     lines = [
         f"{record.served} of {counted(count, 'plan')} served with {counted(record.gpus, 'GPU')} for"
         f" {words.money(record.usd_per_hour)}/h"
     ]
     if record.mean_usd_per_hour != record.usd_per_hour:
         lines.append(f"on average {words.money(record.mean_usd_per_hour)}/h (batch jobs end)")
-    return [*lines, f"cost for these limits: {exact}"]
+    return [*lines, f"cost for these limits: {_proof(record)} by the formula, {_verified(record)}"]
+
+
+def _proof(record: PortfolioRecord) -> str:
+    """Return what is known of the least cost."""
+    if not record.exact:
+        return f"at least {words.money(record.bound_mean_usd_per_hour)}"
+    proven = all(plan.proven for plan in record.plans)
+    return "proven the least" if proven else "the least of what was found"
+
+
+def _verified(record: PortfolioRecord) -> str:
+    """Return how many of the chosen deployments a simulation has checked."""
+    parts = [part for plan in record.plans if plan.chosen for part in plan.chosen.parts]
+    held = sum(part.simulated for part in parts)
+    if not held:
+        return "not verified by simulation"
+    return f"{held} of {counted(len(parts), 'deployment')} verified by simulation"
 
 
 def _left_out(plan: Planned) -> list[str]:

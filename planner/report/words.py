@@ -281,15 +281,16 @@ def confidence(record: PlanRecord) -> str:
 def found(record: PlanRecord) -> str:
     """Return how the front was found."""
     s = record.search
-    exact = "proven exact" if s.proven else "not proven exact"
+    exact = f"the formula's front is {'proven' if s.proven else 'not proven'} exact"
     if s.missed:
         exact += f"; the search had missed {count(s.missed, 'point')}, which the proof has added"
     if s.simulated:
         exact += f"; by simulation, {count(s.simulated, 'deployment')} around the front held"
+    ended = s.stopped if s.stopped == "interrupted" else f"stopped at {s.stopped}"
     return (
         f"{count(len(record.options), 'option')} on the front, from {count(s.shapes, 'shape')}"
         f" ({count(s.candidates, 'candidate')}, {s.scored:,} scored, {count(s.trials, 'trial')});"
-        f" {exact}, stopped at {s.stopped}"
+        f" {exact}, {ended}"
     )
 
 

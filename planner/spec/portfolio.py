@@ -74,11 +74,13 @@ class Part(Spec):
         share: Share of the requests that it serves.
         kinds: Kinds of request that it serves; empty = all alike.
         option: The deployment, sized for that share.
+        simulated: Whether a simulation has checked that it meets its targets.
     """
 
     share: Share
     kinds: tuple[Text, ...] = ()
     option: Option
+    simulated: bool = False
 
 
 class Choice(Spec):
@@ -117,7 +119,7 @@ class Outline(Spec):
         model: As slo.yaml names it.
         load: In words.
         options: Options on the plan's own front.
-        proven: Whether that front is proven exact.
+        proven: Whether that front, by the formula, is proven exact.
         choices: Ways to serve it, none of which another beats in cost and in every shared limit.
         fleets: Fleets of two deployments that cost less than every single one; of those, the
             ones that nothing beats in cost, latencies and quality, cheapest first.
@@ -184,7 +186,8 @@ class PortfolioRecord(Spec):
         mean_usd_per_hour: The same over the time that is asked for; what is minimised.
         bound_mean_usd_per_hour: What no choice that serves as many plans can cost less than.
         gpus: GPUs of all chosen deployments.
-        exact: Whether it is proven that no choice serves more plans, nor as many for less.
+        exact: Whether it is proven that none of the choices found serves more plans, nor as many
+            for less, by the formula's figures.
         uses: Every shared limit.
         assumptions: What the portfolio takes for granted, in sentences.
     """

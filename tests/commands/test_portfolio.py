@@ -12,7 +12,7 @@ from planner.commands import portfolio as command
 from planner.commands import portfolio_task
 from planner.commands.portfolio import read_limits
 from planner.errors import InputError
-from planner.report.portfolio import FORMATS
+from planner.report.portfolio import FORMATS, table
 from planner.spec.portfolio import Limits, PortfolioRecord, Quota
 from planner.spec.record import PlanRecord
 from planner.spec.record_file import read_record
@@ -362,3 +362,33 @@ def test_the_json_of_a_record_reads_back_as_it_was(variants):
     record, *_ = variants
     text = FORMATS["json"](record)
     assert PortfolioRecord.model_validate_json(json.dumps(json.loads(text))) == record
+
+
+@pytest.mark.parametrize(
+    ("verify", "served", "told", "noted"),
+    [
+        (False, 2, "not verified by simulation", "no simulation has checked the chosen"),
+        (True, 2, "1 of 2 deployments verified by", "has checked the deployments for: batch."),
+        (True, 1, "1 of 1 deployment verified by", "simulations have checked the chosen"),
+    ],
+    ids=["formula alone", "offline work has nothing to simulate", "all simulated"],
+)  # fmt: skip
+def test_what_is_proven_is_told_apart_from_what_is_simulated(tmp_path, verify, served, told, noted):
+    batch = {"offline": {"requests": 50_000, "deadline_hours": 4}}
+    lengths = {"prompt_tokens": 500, "output_tokens": 100}
+    files = [
+        write_slo(tmp_path, "chat", traffic=traffic(5.0)),
+        write_slo(tmp_path, "batch", traffic=batch | lengths, slo={}),
+    ][:served]
+    record = made(files, verify=verify)
+    assert f"cost for these limits: proven the least by the formula, {told}" in table(record)
+    assert noted in record.assumptions[0]
+    assert record.assumptions[0].startswith("Costs, and what is proven of them, are the formula's")
+
+
+def test_the_least_of_fronts_that_are_not_proven_is_not_proven_either(two_rates):
+    record = made(two_rates)
+    unsure = tuple(plan.model_copy(update={"proven": False}) for plan in record.plans)
+    said = table(record.model_copy(update={"plans": unsure}))
+    assert "cost for these limits: the least of what was found by the formula" in said
+    assert "proven the least" not in said

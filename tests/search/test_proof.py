@@ -73,9 +73,12 @@ def test_the_record_and_the_report_say_what_a_proof_found():
     assert record.search.missed is not None
     told = record.search.model_copy(update={"missed": 1234})
     missed = found(replace_search(record, told))
-    assert "proven exact; the search had missed 1,234 points, which the proof has added" in missed
+    assert "the formula's front is proven exact; the search had missed 1,234 points" in missed
+    assert "points, which the proof has added" in missed
     none = found(replace_search(record, told.model_copy(update={"missed": 0})))
-    assert "proven exact, stopped at fixed point" in none
+    assert "the formula's front is proven exact, stopped at fixed point" in none
+    cut = told.model_copy(update={"proven": False, "stopped": "interrupted", "missed": None})
+    assert "front is not proven exact, interrupted" in found(replace_search(record, cut))
 
 
 def replace_search(record, search):
