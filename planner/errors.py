@@ -67,3 +67,11 @@ def suggestion(word: str, known: Iterable[str]) -> str:
     by_fold = {name.casefold(): name for name in known}
     near = get_close_matches(word.casefold(), by_fold, n=1, cutoff=0.6)
     return f"; did you mean '{by_fold[near[0]]}'?" if near else ""
+
+
+def install(extra: str) -> str:
+    """Return the command that adds an extra, as README has it.
+
+    It works beside an installation from a checkout, too: pip fetches only what that lacks.
+    """
+    return f"pip install 'slo-planner[{extra}]'"

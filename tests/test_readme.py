@@ -1,9 +1,11 @@
 import re
 import subprocess
+import tomllib
 
 import pytest
 
 from planner.cli.app import app
+from planner.errors import install
 from tests.readme import BEGIN, README, ROOT, with_output
 
 TEXT = README.read_text()
@@ -40,3 +42,21 @@ def test_the_ci_script_is_valid_shell():
 
 def test_there_is_one_output_block():
     assert TEXT.count(BEGIN) == 1
+
+
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+EXTRAS = PROJECT["optional-dependencies"].keys() - {"dev"}
+
+
+def test_every_extra_is_told_with_the_command_that_adds_it():
+    ((told, command),) = re.findall(r"^Extras, (.*?)```sh\n(.*?)```", TEXT, re.S | re.M)
+    assert set(re.findall(r"`([\w-]+)` \(", told)) == EXTRAS
+    assert install("html,hub") in command
+
+
+def test_messages_name_extras_that_are_there_and_the_command_of_the_readme():
+    source = "\n".join(path.read_text() for path in (ROOT / "planner").rglob("*.py"))
+    spelt = set(re.findall(r"slo-planner\[([\w-]+)\]", source))
+    assert spelt | set(re.findall(r"\binstall\([\"']([\w-]+)", source)) == EXTRAS
+    for name in spelt:
+        assert source.count(f"slo-planner[{name}]") == source.count(install(name))

@@ -16,7 +16,7 @@ from multiprocessing import get_context
 from multiprocessing.connection import Connection
 from typing import Any, TypeVar
 
-from planner.errors import InputError, PlannerError
+from planner.errors import InputError, PlannerError, install
 
 Task = TypeVar("Task")
 Result = TypeVar("Result")
@@ -132,8 +132,7 @@ def _client(address: str) -> Any:
     try:
         distributed: Any = import_module("distributed")
     except ImportError:
-        message = "needs Dask; install it with: pip install 'slo-planner[cluster]'"
-        raise InputError("--cluster", [message]) from None
+        raise InputError("--cluster", [f"needs Dask; {install('cluster')}"]) from None
     try:
         return distributed.Client(address, timeout=PATIENCE, set_as_default=False)
     except (OSError, ValueError) as error:

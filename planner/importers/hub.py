@@ -16,7 +16,7 @@ from pathlib import Path
 from threading import Thread
 from typing import Any
 
-from planner.errors import Fault, InputError
+from planner.errors import Fault, InputError, install
 from planner.importers.safetensors import INDEX
 
 PREFIX = "hub:"
@@ -145,7 +145,7 @@ def _library() -> Any:
     try:
         library = import_module("huggingface_hub")
     except ImportError:
-        message = "hub: needs an extra; pip install 'slo-planner[hub]', or give a config.json"
+        message = f"hub: needs huggingface-hub; {install('hub')}, or give a config.json"
         raise InputError("model", [message]) from None
     import_module("huggingface_hub.utils").disable_progress_bars()
     return library

@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, get_args
 
-from planner.errors import Fault, InputError, suggestion
+from planner.errors import Fault, InputError, install, suggestion
 from planner.files import CsvRow, read_csv
 from planner.importers.price_chips import ChipWords, identify
 from planner.importers.price_rows import (
@@ -119,7 +119,7 @@ def _read_xlsx(path: Path, sheet: str) -> Sheet:
     try:
         from openpyxl import load_workbook
     except ImportError:
-        message = "reading .xlsx needs openpyxl; install slo-planner[xlsx-import], or save as CSV"
+        message = f"reading .xlsx needs openpyxl; {install('xlsx-import')}, or save as CSV"
         raise InputError(str(path), [message]) from None
     try:
         if path.stat().st_size > MOST_BYTES:

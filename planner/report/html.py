@@ -10,7 +10,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from planner.errors import InputError
+from planner.errors import InputError, install
 from planner.report.html_data import page_data
 from planner.report.pack import Pack
 
@@ -67,5 +67,4 @@ def _plotly() -> str:
 
 
 def _missing() -> InputError:
-    message = "needs plotly for its charts; pip install 'slo-planner[html]' (checkout: '.[html]')"
-    return InputError(".html report", [message])
+    return InputError(".html report", [f"needs plotly for its charts; {install('html')}"])

@@ -158,7 +158,7 @@ def test_without_the_extra_one_line_says_how_to_get_it(monkeypatch):
     with pytest.raises(InputError) as caught:
         find_model(f"hub:{NAME}")
     assert [str(fault) for fault in caught.value.faults] == [
-        "hub: needs an extra; pip install 'slo-planner[hub]', or give a config.json"
+        "hub: needs huggingface-hub; pip install 'slo-planner[hub]', or give a config.json"
     ]
 
 

@@ -163,5 +163,5 @@ def test_without_openpyxl_one_line_names_the_extra(tmp_path, monkeypatch):
     with pytest.raises(InputError) as error:
         take(tmp_path / "quote.xlsx")
     assert [fault.message for fault in error.value.faults] == [
-        "reading .xlsx needs openpyxl; install slo-planner[xlsx-import], or save as CSV"
+        "reading .xlsx needs openpyxl; pip install 'slo-planner[xlsx-import]', or save as CSV"
     ]

@@ -110,7 +110,7 @@ def test_a_missing_extra_is_told_before_the_search(
     monkeypatch.setitem(sys.modules, "plotly", None)
     outcome = run(capsys, "--slo", "gone.yaml", "--report", str(tmp_path / "plan.html"))
     assert outcome.code == 2
-    assert "pip install 'slo-planner[html]' (checkout: '.[html]')" in outcome.err
+    assert "needs plotly for its charts; pip install 'slo-planner[html]'" in outcome.err
 
 
 def answer(page: bytes, folder: Path, width: int = 1280) -> Any:
