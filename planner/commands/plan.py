@@ -307,7 +307,9 @@ def read_slo(slo: Path | str | Slo) -> tuple[Slo, Path, Document | None]:
         return slo, Path(), None
     path = Path(slo)
     asked, document = load_with_lines(path, Slo)
-    return asked, path.parent, document
+    # What is piped in, as /dev/stdin or /dev/fd/63, lies in no folder of the user's.
+    folder = Path() if path.is_relative_to("/dev") else path.parent
+    return asked, folder, document
 
 
 def for_sale(catalog: Catalog, slo: Slo, architecture: Architecture, day: str) -> tuple[Offer, ...]:

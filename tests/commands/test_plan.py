@@ -1,6 +1,10 @@
 """The plan command: from slo.yaml to a record."""
 
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from tempfile import TemporaryFile
 
 import pytest
 
@@ -230,12 +234,41 @@ class TestRefusals:
             plan(asked(model="acme/none-7b"), catalog=CATALOG)
 
     def test_a_model_path_is_relative_to_the_file(self, tmp_path):
-        text = (
-            "model: models/config.json\n"
-            "traffic: {rate_per_s: 1, prompt_tokens: 9, output_tokens: 9}\n"
-            "slo: {ttft_p95_ms: 900}\n"
-        )
         file = tmp_path / "slo.yaml"
-        file.write_text(text)
+        file.write_text(OWN_MODEL)
         with pytest.raises(InputError, match=str(tmp_path / "models")):
             plan(file, catalog=CATALOG)
+
+    @pytest.mark.skipif(not Path("/dev/fd").is_dir(), reason="no /dev/fd")
+    def test_a_model_path_in_what_is_piped_in_is_relative_to_the_current_folder(self):
+        """Expected: the same message for a pipe and for a file that the shell has opened."""
+        for kind in (pipe, opened):
+            with kind(OWN_MODEL) as path, pytest.raises(InputError) as refused:
+                plan(path, catalog=CATALOG)
+            assert str(refused.value).startswith("models/config.json: 1 problem")
+
+
+OWN_MODEL = """
+model: models/config.json
+traffic: {rate_per_s: 1, prompt_tokens: 9, output_tokens: 9}
+slo: {ttft_p95_ms: 900}
+"""
+
+
+@contextmanager
+def pipe(text: str) -> Iterator[Path]:
+    """As a shell's ``<(...)`` gives it."""
+    reader, writer = os.pipe()
+    os.write(writer, text.encode())
+    os.close(writer)
+    yield Path(f"/dev/fd/{reader}")
+    os.close(reader)
+
+
+@contextmanager
+def opened(text: str) -> Iterator[Path]:
+    """As ``--slo /dev/stdin < slo.yaml`` gives it."""
+    with TemporaryFile() as file:
+        file.write(text.encode())
+        file.seek(0)
+        yield Path(f"/dev/fd/{file.fileno()}")
