@@ -4,6 +4,7 @@ import tomllib
 
 import pytest
 
+from planner.catalog import load_catalog
 from planner.cli.app import app
 from planner.errors import install
 from tests.readme import BEGIN, README, ROOT, with_output
@@ -60,3 +61,22 @@ def test_messages_name_extras_that_are_there_and_the_command_of_the_readme():
     assert spelt | set(re.findall(r"\binstall\([\"']([\w-]+)", source)) == EXTRAS
     for name in spelt:
         assert source.count(f"slo-planner[{name}]") == source.count(install(name))
+
+
+def test_the_figures_of_the_catalog_are_those_that_it_has():
+    """Expected: what is loaded. A new price, accelerator or model moves the figures in the text."""
+    catalog = load_catalog()
+    models = len(list((ROOT / "planner" / "catalog" / "architectures").glob("*.json")))
+    true = {
+        "accelerators": len(catalog.accelerators),
+        "dated prices": len(catalog.offers),
+        "providers": len({offer.provider for offer in catalog.offers}),
+        "model architectures": models,
+    }
+    changes = (ROOT / "CHANGELOG.md").read_text()
+    pattern = rf"(\d+)\s+({'|'.join(true)})\b"
+    told = [(what, int(count)) for count, what in re.findall(pattern, TEXT + changes)]
+    assert {what for what, _ in told} == set(true)
+    assert told == [(what, true[what]) for what, _ in told]
+    (at_least,) = re.findall(r"more than (\d+) models", TEXT)
+    assert int(at_least) < models
