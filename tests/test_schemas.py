@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -82,6 +83,19 @@ def test_our_own_files_agree_with_their_schemas(name, path, read):
 
 def test_the_file_that_init_writes_agrees_with_the_schema():
     assert complaints("slo", parse_yaml(init(), "slo.yaml").data) == []
+
+
+def test_every_key_of_an_slo_is_explained_where_the_file_that_init_writes_sends_the_reader():
+    (command,) = re.findall(r"`plan (schema \w+)`", init())
+    body = json.loads(schema(command.split()[1]))
+    blocks = {"the file": body} | body["$defs"]
+    keys = {
+        (name, key): text
+        for name, block in blocks.items()
+        for key, text in block.get("properties", {}).items()
+    }
+    assert ("Traffic", "burstiness") in keys
+    assert [place for place, text in keys.items() if not text.get("description")] == []
 
 
 def test_a_plan_agrees_with_the_schema():

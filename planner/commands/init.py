@@ -24,8 +24,8 @@ CHIPS = "purchase.accelerators"
 TARGETS = "slo."
 
 HEADER = """\
-# What you need. `plan --slo slo.yaml` answers what to buy. Full reference: README, "slo.yaml".
-# Editors complete and check it by its JSON Schema: plan schema slo > slo.schema.json
+# What you need. `plan --slo slo.yaml` answers what to buy. Every key and what it means:
+# `plan schema slo`, a JSON Schema, by which editors complete and check this file, too.
 """
 
 

@@ -45,7 +45,8 @@ def score(
     """Score deployments.
 
     Args:
-        file: CSV of points (README, "plan score"), or a YAML file with one deployment or a list.
+        file: CSV of points (its columns: ``plan schema point``), or a YAML file with one
+            deployment or a list.
         catalog: Catalog folder; None = the one that comes with the program.
         calibration: Factors of ``plan calibrate`` to apply.
         prices: Price files, checked like those of a plan.

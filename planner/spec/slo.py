@@ -108,7 +108,7 @@ class Slo(Spec):
     """The whole file. Written by key ``slo``, the targets are attribute ``targets``.
 
     Attributes:
-        model: Known name, or path to a Hugging Face config.json or model folder.
+        model: Known name, ``hub:org/name``, or path to a Hugging Face config.json or model folder.
         task: What the model is used for; moves quality loss and draft acceptance.
         traffic: Load.
         targets: Latency targets (key ``slo``); may be empty for offline work.
@@ -116,7 +116,10 @@ class Slo(Spec):
             the option. Where the file states none, 0.7 for outputs below 100 tokens on average.
         routing: How requests are spread over replicas.
         autoscale: Replicas follow ``traffic.load_profile``.
+        quality: How much quality may be lost to quantization.
+        speculation: Methods of speculative decoding to try, and their acceptance.
         objectives: Two to four things to trade off.
+        purchase: What may be bought, where, and how much of it.
         engines: Engines to choose from; empty = every searched one.
     """
 

@@ -23,6 +23,10 @@ class Targets(Spec):
     ITL = gap between two tokens; E2E = arrival to last token.
 
     Attributes:
+        ttft_p50_ms, ttft_p90_ms, ttft_p95_ms, ttft_p99_ms: Most time to the first token [ms].
+        tpot_p50_ms, tpot_p90_ms, tpot_p95_ms, tpot_p99_ms: Most time per further token [ms].
+        itl_p50_ms, itl_p90_ms, itl_p95_ms, itl_p99_ms: Longest gap between two tokens [ms].
+        e2e_p50_ms, e2e_p90_ms, e2e_p95_ms, e2e_p99_ms: Most time from arrival to last token [ms].
         confidence: One-sided, per target: prediction x that quantile of measured / predicted
             must stay within the limit; 0.5 = no margin. Of offline work: the length of the run.
     """
