@@ -24,11 +24,20 @@ def picks(front: Front) -> dict[str, int]:
     offline = not np.isnan(front.trusted.answers.columns["run_hours"][front.rows]).any()
     rules = {name: rule for name, rule in RULES.items() if not (offline and name in LATENCIES)}
     price = cost(front.trusted)[front.rows]
-    return {name: int(np.lexsort((price, rule(front)))[0]) for name, rule in rules.items()}
+    return {
+        name: int(np.lexsort((price, *reversed(rule(front))))[0]) for name, rule in rules.items()
+    }
 
 
-def _column(name: str) -> Callable[[Front], Floats]:
-    return lambda front: front.trusted.answers.latency[name][front.rows]
+Rule = Callable[[Front], tuple[Floats, ...]]
+
+
+def _latency(name: str) -> Rule:
+    return lambda front: (front.trusted.answers.latency[name][front.rows],)
+
+
+def _columns(*names: str) -> Rule:
+    return lambda front: tuple(front.trusted.answers.columns[name][front.rows] for name in names)
 
 
 def _distance(front: Front) -> Floats:
@@ -48,14 +57,15 @@ def _logs(values: Floats) -> Floats:
     return result
 
 
-RULES: dict[str, Callable[[Front], Floats]] = {
-    "cheapest": lambda front: cost(front.trusted)[front.rows],
-    "balanced": _distance,
-    "lowest_ttft": _column("ttft_p95_ms"),
-    "lowest_tpot": _column("tpot_p95_ms"),
-    "best_quality": lambda front: front.trusted.answers.columns["loss_objective"][front.rows],
+RULES: dict[str, Rule] = {
+    "cheapest": lambda _: (),
+    "balanced": lambda front: (_distance(front),),
+    "lowest_ttft": _latency("ttft_p95_ms"),
+    "lowest_tpot": _latency("tpot_p95_ms"),
+    # The median is compared in half points; what is equal there may differ in what is risked.
+    "best_quality": _columns("loss_objective", "loss_p90"),
 }
-"""Pick -> what it has least of; ties go to the cheaper option."""
+"""Pick -> what it has least of, the first thing first; ties go to the cheaper option."""
 LATENCIES = ("lowest_ttft", "lowest_tpot")
 
 

@@ -207,6 +207,17 @@ class TestPicks:
         )
         assert self.picked(rows)["best_quality"] == 1
 
+    def test_of_equal_medians_the_best_quality_risks_the_least_and_then_costs_the_least(self):
+        loss = {"loss_objective": 0.5}
+        rows = (
+            {"instances": 1, "ttft_p95_ms": 700.0, **loss, "loss_p90": 2.8},
+            {"instances": 2, "ttft_p95_ms": 500.0, **loss, "loss_p90": 0.9},
+            {"instances": 3, "ttft_p95_ms": 300.0, **loss, "loss_p90": 0.9},
+            {"instances": 4, "ttft_p95_ms": 100.0, "loss_objective": 1.0, "loss_p90": 0.0},
+        )
+        assert self.picked(rows)["best_quality"] == 1
+        assert self.picked(rows)["cheapest"] == 0
+
     def test_an_empty_front_has_no_picks(self):
         assert self.picked(({"tpot_p95_ms": 99.0},)) == {}
 
