@@ -139,6 +139,7 @@ def plan_command(
     from planner.commands.plan import plan
     from planner.report import FORMATS
     from planner.report.words import price_age
+    from planner.select.selection import UNKEPT
 
     _check_format(format_name, FORMATS)
     _check_places(out, report)
@@ -165,6 +166,9 @@ def plan_command(
     _keep(record, out, report)
     put(FORMATS[format_name](record, width=terminal_width(), color=use_color()))
     if not quiet:
+        for note in record.assumptions:
+            if note.startswith(UNKEPT):
+                say(note)
         say(price_age(record, datetime.date.today()))
     stages.end()
     if not record.options:

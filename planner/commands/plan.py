@@ -39,7 +39,7 @@ from planner.select.deploy import Scene
 from planner.select.front import Front, front
 from planner.select.options import Shop
 from planner.select.resize import Desk
-from planner.select.selection import assumed, checked, selection
+from planner.select.selection import UNKEPT, assumed, checked, selection
 from planner.select.trace_notes import trace_notes
 from planner.spec.architecture import Architecture
 from planner.spec.archive import ClassArchive
@@ -266,6 +266,7 @@ def to_record(work: Work, result: Result, inputs: Inputs) -> PlanRecord:
         relaxations=chosen.relaxations,
         obstacle="" if len(found.table) else shortage(work.made.problem),
         assumptions=(
+            *((f"{UNKEPT}: {found.unkept}.",) if found.unkept else ()),
             *work.made.notes,
             *(trace_notes(work.recorded) if work.recorded else ()),
             *assumed(work.catalog, (*chosen.options, *chosen.untrusted)),

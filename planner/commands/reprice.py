@@ -23,6 +23,7 @@ from planner.select.selection import (
     PICKS_BUT,
     PICKS_CHECKED,
     UNCHECKED,
+    UNKEPT,
     UNVERIFIED,
     Selection,
     assumed,
@@ -42,6 +43,7 @@ UNPROVEN = (
 SEARCHED = "The archive of the plan was not proven exact, so it was searched again at these prices."
 RENEWED = (
     UNPROVEN,
+    UNKEPT,
     FORMULA_ONLY,
     PICKS_CHECKED,
     PICKS_BUT,

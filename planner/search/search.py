@@ -73,6 +73,7 @@ class Found:
         missed: Points of the archive that the search had missed and a proof that was asked for
             has added; None = none was asked for.
         stopped: Why the search ended.
+        unkept: Why the storage lacks a part of the archive; empty = it has it, or there is none.
     """
 
     table: ShapeTable
@@ -83,6 +84,7 @@ class Found:
     proven: bool
     missed: int | None
     stopped: Stopped
+    unkept: str = ""
 
 
 class _Search:
@@ -100,6 +102,7 @@ class _Search:
         self.proven = False
         self.missed: int | None = None
         self.stopped: Stopped = "fixed point"
+        self.unkept = ""
         self.crew: Crew | None = None
 
     def late(self) -> bool:
@@ -120,7 +123,7 @@ class _Search:
             self.stopped = "interrupted"
         if self.settings.store is not None:
             store, left = self.settings.store, self.left_to_proof
-            add_archive(store, self.archive, guide, left, self.progress)
+            self.unkept = add_archive(store, self.archive, guide, left, self.progress)
 
     def started(self) -> Crew:
         """Start the processes that share the sweeps of a large space."""
@@ -243,4 +246,5 @@ def search(
         proven=work.proven,
         missed=work.missed,
         stopped=work.stopped,
+        unkept=work.unkept,
     )

@@ -28,6 +28,7 @@ FORMULA_ONLY = "Latencies come from a closed formula; no simulation has checked 
 PICKS_CHECKED = (
     "The picks have been checked by simulation; other options rest on the closed formula."
 )
+UNKEPT = "The stored study lacks a part of what was found, which the next run adds"
 UNVERIFIED = "assumed, not verified"
 SHORT_RUN = 0.5
 """Offline runs below this length [h] say that starts and billing units are left out."""

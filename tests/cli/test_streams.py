@@ -98,3 +98,18 @@ def plan_path(tmp_path_factory):
     path = tmp_path_factory.mktemp("plans") / "plan.json"
     path.write_text(FORMATS["json"](small_plan(load_catalog())))
     return path
+
+
+def test_a_disk_that_fills_up_at_the_end_of_a_study_costs_a_remark_and_not_the_plan(tmp_path):
+    """A limit on the size of files stands for the disk; the end of the file is added at the end."""
+    whole, cut = tmp_path / "whole.log", tmp_path / "cut.log"
+    slo = Path(__file__).parents[2] / "examples" / "chat-70b.yaml"
+    command = f"$PLAN --slo {slo} --space quick --no-verify --format csv --storage"
+    plain = run(f"{command} {whole}")
+    blocks = whole.stat().st_size * 9 // 10 // 512
+    full = run(f"ulimit -f {blocks}; {command} {cut}")
+    assert (full.returncode, full.stdout) == (0, plain.stdout)
+    lacks, *rest = full.stderr.decode().splitlines()
+    assert lacks.startswith("The stored study lacks a part of what was found, which the next run")
+    assert str(cut) in lacks
+    assert rest == plain.stderr.decode().splitlines()

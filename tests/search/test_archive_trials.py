@@ -1,7 +1,9 @@
 """What sweeps and the proof found is in the stored study: complete, once, and in nobody's way."""
 
+import sqlite3
 import subprocess
 import sys
+from contextlib import closing
 from pathlib import Path
 
 import numpy as np
@@ -111,7 +113,7 @@ def test_nsga_sees_none_of_them_and_proposes_what_it_would_have_proposed(file, m
     assert added
     assert not any(MARK in trial.system_attrs for trial in added)
     other = file.with_suffix(".other")
-    monkeypatch.setattr("planner.search.search.add_archive", lambda *_: None)
+    monkeypatch.setattr("planner.search.search.add_archive", lambda *_: "")
     for trials in (60, 120):
         search(problem, settings=settings(other, trials))
     asked = [
@@ -198,6 +200,50 @@ def test_ctrl_c_while_they_are_added_keeps_the_plan_and_the_next_run_adds_the_re
     assert_each_once(problem, again.table, file)
 
 
+class Fault:
+    """Spoils a storage while what was found is added to it."""
+
+    def __init__(self, spoil) -> None:
+        self.spoil, self.done = spoil, False
+
+    def __call__(self, what: str, share: float) -> None:
+        if "adding" in what and not self.done:
+            self.done = True
+            self.spoil()
+
+
+def no_file_any_more(folder: Path) -> None:
+    (folder / "s.log").unlink()
+    (folder / "s.log").mkdir()
+
+
+def no_table_any_more(folder: Path) -> None:
+    with closing(sqlite3.connect(folder / "s.db")) as base:
+        base.execute("DROP TABLE trial_params")
+
+
+@pytest.mark.parametrize(
+    ("address", "spoil", "reason"),
+    [
+        ("{}/s.log", no_file_any_more, "s.log: "),
+        ("sqlite:///{}/s.db", no_table_any_more, "no such table"),
+    ],
+)
+def test_a_storage_that_fails_at_the_end_keeps_the_plan_and_says_what_the_study_lacks(
+    tmp_path, address, spoil, reason
+):
+    plain = plan(SLO, space="quick", verify=False)
+    failing = Fault(lambda: spoil(tmp_path))
+    record = plan(
+        SLO, space="quick", verify=False, storage=address.format(tmp_path), progress=failing
+    )
+    assert failing.done
+    note, *rest = record.assumptions
+    assert note.startswith("The stored study lacks a part of what was found")
+    assert reason in note
+    assert (record.options, tuple(rest)) == (plain.options, plain.assumptions)
+
+
 def test_seeds_that_were_not_planted_yet_are_planted_before_anything_is_added(file, monkeypatch):
     """Expected: a whole first generation, or the next run would breed from a part of it."""
     problem = random_problem(8)
@@ -258,7 +304,7 @@ def test_of_a_large_archive_the_nearest_to_the_front_are_added(file, monkeypatch
 def test_two_runs_that_end_at_once_both_end_well(tmp_path, monkeypatch, kind):
     text = kind.format(tmp_path)
     with monkeypatch.context() as patch:
-        patch.setattr("planner.search.search.add_archive", lambda *_: None)
+        patch.setattr("planner.search.search.add_archive", lambda *_: "")
         plan(SLO, space="quick", verify=False, trials=10, storage=text)
     before = len(told(text))
     runs = [
