@@ -63,6 +63,12 @@ def test_messages_name_extras_that_are_there_and_the_command_of_the_readme():
         assert source.count(f"slo-planner[{name}]") == source.count(install(name))
 
 
+def test_the_figures_of_the_study_of_picks_are_those_of_its_table():
+    told = re.findall(r"of (\d+)\s+cheapest picks of random SLOs ([\d.]+) % held", TEXT)
+    study = (ROOT / "planner" / "search" / "README.md").read_text()
+    assert re.findall(r"\| (\d+) cheapest picks, .*? \| ([\d.]+) % \|", study) == told
+
+
 def test_the_figures_of_the_catalog_are_those_that_it_has():
     """Expected: what is loaded. A new price, accelerator or model moves the figures in the text."""
     catalog = load_catalog()

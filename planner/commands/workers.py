@@ -11,6 +11,7 @@ import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
 from importlib import import_module
 from multiprocessing import get_context
 from multiprocessing.connection import Connection
@@ -25,6 +26,8 @@ ROUNDS = 3
 """Pools in a row that may die without finishing anything."""
 RETRIES = 3
 """Times that Dask runs a task again."""
+UNREAD = "deserialization of the task graph"
+"""What Dask says of tasks that its scheduler cannot read."""
 PATIENCE = "10s"
 """How long a scheduler may take to answer."""
 
@@ -117,7 +120,7 @@ def _end_with(parent: Connection) -> None:
 def _on_cluster(
     work: Callable[[Task], Result], tasks: Sequence[Task], address: str
 ) -> Iterator[tuple[int, Result]]:
-    with _client(address) as client:
+    with _client(address) as client, _told_where_the_program_is_missing():
         futures = {
             client.submit(work, task, pure=False, retries=RETRIES): number
             for number, task in enumerate(tasks)
@@ -126,6 +129,18 @@ def _on_cluster(
         for future in finished:
             result: Result = future.result()
             yield futures.pop(future), result
+
+
+@contextmanager
+def _told_where_the_program_is_missing() -> Iterator[None]:
+    """Refuse a scheduler that cannot read what it is sent."""
+    try:
+        yield
+    except RuntimeError as error:
+        if UNREAD not in str(error):
+            raise
+        message = "lacks this program; install the same slo-planner for its scheduler and workers"
+        raise InputError("--cluster", [message]) from error
 
 
 def _client(address: str) -> Any:

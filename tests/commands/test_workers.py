@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
+import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from importlib import import_module
 from multiprocessing import get_context
 from pathlib import Path
 
@@ -100,6 +103,21 @@ def test_a_cluster_finishes_every_task_once_though_a_worker_is_killed_half_way(c
             os.kill(killed, signal.SIGKILL)
     assert killed
     assert sorted(found) == [(number, number**2) for number in range(count)]
+
+
+def test_a_scheduler_that_lacks_the_program_is_a_mistake_of_the_user(tmp_path, monkeypatch):
+    """A module that the scheduler cannot import stands for the program."""
+    pytest.importorskip("distributed", reason="the extra `cluster` is not installed")
+    (tmp_path / "only_here.py").write_text("def work(task): return task")
+    monkeypatch.syspath_prepend(tmp_path)
+    command = [sys.executable, "-m", "distributed.cli.dask_scheduler", "--port", "0"]
+    command += ["--no-dashboard", "--scheduler-file", str(tmp_path / "s.json")]
+    with subprocess.Popen(command, stderr=subprocess.DEVNULL) as scheduler:
+        until((tmp_path / "s.json").exists)
+        address = json.loads((tmp_path / "s.json").read_text())["address"]
+        with pytest.raises(InputError, match="lacks this program"):
+            list(results(import_module("only_here").work, [1], cluster=address))
+        scheduler.terminate()
 
 
 def test_an_address_where_nobody_answers_is_a_mistake_of_the_user(monkeypatch):

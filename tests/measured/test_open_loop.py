@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from functools import lru_cache
 from pathlib import Path
 
@@ -40,6 +41,14 @@ def compared() -> tuple[Compared, ...]:
 )
 def test_simulated_percentiles_are_near_those_of_real_servers(metric, share, limit):
     assert median_error(compared(), metric, share) <= limit
+
+
+def test_the_errors_that_the_readme_tells_are_those_that_are_measured():
+    text = (RUNS.parents[2] / "README.md").read_text()
+    pattern = r"median error is (\d+)-(\d+) % for TPOT and (\d+)-(\d+) % for\s+TTFT \(p50 and p99\)"
+    ((*told,),) = re.findall(pattern, text)
+    cases = (("tpot", 0.5), ("tpot", 0.99), ("ttft", 0.5), ("ttft", 0.99))
+    assert [round(100 * median_error(compared(), *case)) for case in cases] == list(map(int, told))
 
 
 def test_enough_runs_are_compared_and_every_other_one_says_why_not():
