@@ -11,7 +11,8 @@ prompts first pause decoding meanwhile, which costs the decoding sequences the s
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -21,6 +22,8 @@ from planner.model.queueing.bursts import burst_size
 from planner.model.terms import Terms, terms
 from planner.model.workload import Workload
 
+LEAST = 1e-300
+"""Stands for nothing where it is divided by."""
 LEAST_ROOM = 1 / 16
 """Share of the token budget that prompts get at least."""
 MOST_FILLED = 0.99
@@ -179,6 +182,39 @@ def prompts(s: Service, others: Floats | float) -> Prompts:
     work = one.proportional * (s.tokens / together / s.terms.stages)
     overhead = (one.total - one.proportional + s.terms.eager) / s.terms.stages
     return Prompts(work, overhead, s.workload.mean(work))
+
+
+def typical(s: Service) -> Service:
+    """Return the same server, all of whose prompts are of mean length and mean attention."""
+    w = s.workload
+    return replace(
+        s,
+        workload=replace(w, weight=np.ones((1, 1))),
+        tokens=np.array([[s.tokens_mean]]),
+        attended=w.mean(s.tokens * s.attended)[:, None] / s.tokens_mean,
+    )
+
+
+def prompts_by_company(s: Service, one: Service, others: Floats) -> Callable[[Floats], Prompts]:
+    """Return what prompts cost by the tokens of others that share their steps, (n,).
+
+    Exact where these are `others`; elsewhere all change as the prompt of mean length does, for
+    which it takes a small part of the time to say.
+
+    Args:
+        s: The server.
+        one: The same, ``typical``.
+        others: Tokens of other prompts, (n,).
+    """
+    cost, typically = prompts(s, others), prompts(one, others)
+
+    def beside(others: Floats) -> Prompts:
+        now = prompts(one, others)
+        work = now.work_mean / typically.work_mean
+        overhead = now.overhead / np.maximum(typically.overhead, LEAST)
+        return Prompts(cost.work * work, cost.overhead * overhead, cost.work_mean * work)
+
+    return beside
 
 
 def full_step(s: Service) -> Floats:

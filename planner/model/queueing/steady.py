@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,6 +20,8 @@ from planner.model.queueing.service import (
     fixed_time,
     mean_step,
     prompts,
+    prompts_by_company,
+    typical,
 )
 
 ITERATIONS = 9
@@ -90,10 +93,12 @@ def steady_batch(s: Service, full: Saturation, arrivals: Arrivals) -> Batch:
         A. E. Eckberg, Proc. ITC 10, 1983. planner/model/README.md#queueing.
     """
     held = np.maximum(full.slots, 1.0)
-    guess = full.prompts * (arrivals.rate / full.rate) ** 1.5
-    step = _solve(s, prompts(s, company(s, guess)), held, arrivals, FIRST_ITERATIONS)[1]
-    cost = prompts(s, company(s, arrivals.rate * step.time))
-    mode, step = _solve(s, cost, held, arrivals, ITERATIONS)
+    one = typical(s)
+    rough = _solve(one, lambda others: prompts(one, others), held, arrivals, FIRST_ITERATIONS)
+    by_company = prompts_by_company(s, one, company(s, rough / s.steps))
+    mode = _solve(s, by_company, held, arrivals, ITERATIONS)
+    cost = by_company(company(s, mode / s.steps))
+    step = mean_step(s, cost, mode, arrivals.burstiness)
     cut = chunks(s, mode)
     fixed = fixed_time(s, cost, step.decode)
     load, response = _loads(s, cost, cut, arrivals.rate, (step, fixed))
@@ -168,12 +173,25 @@ def _slope(s: Service, mode: Floats) -> Floats:
 
 
 def _solve(
-    s: Service, cost: Prompts, held: Floats, arrivals: Arrivals, iterations: int
-) -> tuple[Floats, Step]:
-    """Solve n = rate * steps * step(n) on [0, held] by the Illinois secant method."""
+    s: Service,
+    cost: Callable[[Floats], Prompts],
+    held: Floats,
+    arrivals: Arrivals,
+    iterations: int,
+) -> Floats:
+    """Solve n = rate * steps * step(n) on [0, held] by the Illinois secant method.
+
+    Args:
+        s: The server.
+        cost: What prompts cost, by the tokens of others that share their steps.
+        held: Sequences resident at most, (n,).
+        arrivals: Arrivals, (n,).
+        iterations: Of the method.
+    """
 
     def excess(batch: Floats) -> Floats:
-        step = mean_step(s, cost, batch, arrivals.burstiness)
+        here = cost(company(s, batch / s.steps))
+        step = mean_step(s, here, batch, arrivals.burstiness)
         return arrivals.rate * s.steps * step.time - batch
 
     low, high = np.full_like(held, LEAST_BATCH) * np.minimum(s.steps, 1.0), held
@@ -191,4 +209,4 @@ def _solve(
         low, at_low = np.where(up, batch, low), np.where(up, at, at_low)
         high, at_high = np.where(up, high, batch), np.where(up, at_high, at)
         side = np.where(up, 1.0, -1.0)
-    return batch, mean_step(s, cost, batch, arrivals.burstiness)
+    return batch
