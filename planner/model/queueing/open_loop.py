@@ -132,6 +132,19 @@ def _echoes(response: Floats, steps: Floats) -> Floats:
     return result
 
 
+def _echo_squares(response: Floats, steps: Floats) -> tuple[Floats, Floats]:
+    """Square of ``_echoes``, and its mean over the steps in which a prompt may come, (nodes, n).
+
+    The later it comes, the fewer of the request's own steps it lengthens; one at least.
+    """
+    idle = 1.0 - response
+    lost = np.exp(steps * np.log(np.maximum(response, LEAST)))
+    once = 2.0 * response * (1.0 - lost) / idle
+    twice = response * response * (1.0 - lost * lost) / (1.0 - response * response)
+    mean = np.maximum((1.0 + (twice - once) / steps) / (idle * idle), 1.0)
+    return ((1.0 - lost) / idle) ** 2, mean
+
+
 def _describe(
     s: Service,
     full: Saturation,
@@ -224,7 +237,7 @@ def _step_variance(
     """Return how a request's mean step varies as the batch drifts and as prompts come in.
 
     The batch forgets itself over the mean residual life of its sequences; prompts are compound
-    Poisson over the request's life, and each delays those that come in meanwhile.
+    Poisson over the request's life, and each delays those that come in meanwhile, until it ends.
     """
     batch, wait = stages
     step, steps = d.seen, d.steps
@@ -247,9 +260,9 @@ def _step_variance(
     left = wait.first_variance + wait.variance
 
     def variance(rate: Floats, load: Floats) -> Floats:
-        idle = 1.0 - load
-        result: Floats = (exposed * rate + load * load * left) / (idle * idle * steps * steps)
-        return result
+        first, any_step = _echo_squares(load, steps)
+        result: Floats = exposed * rate * any_step + load * load * left * first
+        return result / (steps * steps)
 
     # In steps that carry prompts anyway, further ones cost their work alone.
     load = np.minimum(arrivals.rate * one, batch.response)

@@ -1,0 +1,59 @@
+"""The steady batch, and how prompts in a request's steps lengthen its later ones."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from planner.model.arrays import Floats
+from planner.model.queueing.open_loop import _echo_squares
+from planner.model.queueing.saturation import saturation
+from planner.model.queueing.service import Service, company, mean_step, prompts, service
+from planner.model.queueing.steady import Arrivals, steady_batch
+from planner.model.workload import Workload, workload
+from tests.model.by_hand import constant
+from tests.random_candidates import Kinds, parameters, random_candidates
+
+KINDS = Kinds(engines=(0, 1, 2), draft_tokens=(0, 0, 3))
+WORKLOADS = {
+    "chat": workload(lambda rank: 200 + 2000 * rank, lambda rank: 100 + 400 * rank),
+    "short outputs": constant(300, 8),
+    "long prompts": constant(6000, 60),
+}
+
+
+def consistent_step(s: Service, held: Floats, rate: Floats) -> Floats:
+    """By bisection: prompts cost what they do beside those that arrive in that very step."""
+    low, high = np.full_like(held, 1e-6) * np.minimum(s.steps, 1.0), held
+    for _ in range(50):
+        batch = (low + high) / 2
+        step = mean_step(s, prompts(s, company(s, batch / s.steps)), batch)
+        short = rate * s.steps * step.time > batch
+        low, high = np.where(short, batch, low), np.where(short, high, batch)
+    return step.time
+
+
+@pytest.mark.parametrize("kind", sorted(WORKLOADS))
+def test_prompts_cost_what_they_do_beside_those_that_arrive_with_them(kind):
+    w: Workload = WORKLOADS[kind]
+    c = random_candidates(2000, 11, KINDS)
+    s = service(c, parameters(), w)
+    full = saturation(s)
+    rate = np.random.default_rng(11).uniform(0.1, 0.98, len(c)) * full.rate
+    found = steady_batch(s, full, Arrivals(rate, np.ones(len(c)))).step.time
+    plain = consistent_step(s, np.maximum(full.slots, 1.0), rate)
+    error = np.abs(found / plain - 1)
+    assert np.quantile(error, 0.99) < 0.005
+    assert error.max() < 0.05
+
+
+@settings(max_examples=200)
+@given(response=st.floats(0, 0.97), steps=st.integers(1, 300))
+def test_echoes_end_with_the_request(response, steps):
+    # A prompt in the first step lengthens the second by `response` as much, that the third ...
+    echoes = np.cumsum(response ** np.arange(steps))
+    first, mean = _echo_squares(np.array([response]), np.array([[float(steps)]]))
+    assert first[0, 0] == pytest.approx(echoes[-1] ** 2, rel=1e-6)
+    assert mean[0, 0] == pytest.approx(np.mean(echoes**2), rel=1e-6)
