@@ -210,7 +210,7 @@ def prompts_by_company(s: Service, one: Service, others: Floats) -> Callable[[Fl
 
     def beside(others: Floats) -> Prompts:
         now = prompts(one, others)
-        work = now.work_mean / typically.work_mean
+        work = now.work_mean / np.maximum(typically.work_mean, LEAST)
         overhead = now.overhead / np.maximum(typically.overhead, LEAST)
         return Prompts(cost.work * work, cost.overhead * overhead, cost.work_mean * work)
 
