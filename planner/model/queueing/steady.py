@@ -24,8 +24,8 @@ from planner.model.queueing.service import (
     typical,
 )
 
-ITERATIONS = 9
-FIRST_ITERATIONS = 6
+ITERATIONS = (5, 4, 7)
+"""Of the solution for prompts of mean length, and of two for all, each for costs closer to it."""
 LEAST_BATCH = 1e-6
 HIGHEST_SHARE = 0.97
 LEAST_PEAKEDNESS = 1 / 3
@@ -94,9 +94,11 @@ def steady_batch(s: Service, full: Saturation, arrivals: Arrivals) -> Batch:
     """
     held = np.maximum(full.slots, 1.0)
     one = typical(s)
-    rough = _solve(one, lambda others: prompts(one, others), held, arrivals, FIRST_ITERATIONS)
-    by_company = prompts_by_company(s, one, company(s, rough / s.steps))
-    mode = _solve(s, by_company, held, arrivals, ITERATIONS)
+    rough, *closer = ITERATIONS
+    mode = _solve(one, lambda others: prompts(one, others), held, arrivals, rough)
+    for iterations in closer:
+        by_company = prompts_by_company(s, one, company(s, mode / s.steps))
+        mode = _solve(s, by_company, held, arrivals, iterations)
     cost = by_company(company(s, mode / s.steps))
     step = mean_step(s, cost, mode, arrivals.burstiness)
     cut = chunks(s, mode)
