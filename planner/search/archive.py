@@ -55,10 +55,12 @@ def canonical(entries: Entries) -> Entries:
 
 @dataclass
 class Archive:
-    """Non-dominated entries per hardware class; of equal ones the first in canonical order.
+    """Non-dominated entries per hardware class and engine; of equal ones the canonically first.
 
-    What is less well known dominates nothing that is known better: it may not be what a pick rests
-    on, and its margins are wider.
+    An engine dominates nothing of another: how far predictions may be off, and so what they must
+    keep to hold a target with confidence, differs by engine, and where a simulation refutes the
+    best of one, another takes its place. And what is less well known hides nothing that is known
+    better: it may not be what a pick rests on.
 
     Attributes:
         problem, table: What the entries point into.
@@ -94,12 +96,14 @@ class Archive:
         placed, seen = rows.take(row), served[row]
         points = objectives(self.problem, self.table, placed, hardware, seen)
         every = canonical(joined([self.entries, Entries(hardware, placed, points, seen)]))
-        compared = self.compared(every.points, every.rows)
-        self.entries = every.take(nondominated(compared, every.hardware))
+        sets = self.sets(every.hardware, every.rows)
+        self.entries = every.take(nondominated(every.points, sets))
 
-    def compared(self, points: Floats, rows: Rows) -> Floats:
-        """Return the objectives of rows and how well they are known, (n, m + 1)."""
-        return np.column_stack([points, self.table.evidence[rows.shape]])
+    def sets(self, hardware: Indices, rows: Rows) -> Indices:
+        """Return the number of the set that rows on hardware classes are compared in, (n,)."""
+        stacks = len(self.problem.tables.stacks)
+        numbers: Indices = hardware * stacks + self.table.shapes.stack[rows.shape]
+        return numbers
 
     def split(self, piece: Indices) -> list[Archive]:
         """Return an archive of each piece of the hardware classes, to go on with by itself.

@@ -104,7 +104,7 @@ def _least_first(s: Service, cost: Prompts, batch: Floats) -> Floats:
 
 
 def beatable(archive: Archive, rows: Rows, hopes: Floats) -> Mask:
-    """Mark the rows that may still add something: on some home the archive does not match them.
+    """Mark the rows that may still add something: on some home their engine does not match them.
 
     Args:
         archive: What is known.
@@ -121,8 +121,10 @@ def beatable(archive: Archive, rows: Rows, hopes: Floats) -> Mask:
     placed = rows.take(at[row])
     points = objectives(problem, table, placed, hardware, hopes[at[row]])
     known = archive.entries
-    best, asked = archive.compared(known.points, known.rows), archive.compared(points, placed)
-    lost = matched(known.hardware, best, hardware, asked)
+    known_in = archive.sets(known.hardware, known.rows)
+    order = np.argsort(known_in, kind="stable")
+    asked_in = archive.sets(hardware, placed)
+    lost = matched(known_in[order], known.points[order], asked_in, points)
     open_rows[at[row[~lost]]] = True
     return open_rows
 

@@ -13,7 +13,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from planner.candidates.choices import Choices, build
-from planner.candidates.efficiency import RANK, evidence
 from planner.candidates.hardware import HardwareClass, wire
 from planner.candidates.support import Layout
 from planner.model.arrays import Candidates, Columns, Floats, Indices
@@ -73,7 +72,6 @@ class ShapeTable:
         gpus: GPUs of a replica, (n,).
         fits: Sequences of the workload that one dp rank holds, (n,).
         loss, loss_p90: Quality loss as compared, and its pessimistic end [%], (n,).
-        evidence: How well the engine is known on the accelerator, 0 = best, (n,).
         size_bit: Bit that stands for the instance size of each hardware class, (hardware,).
         home_hardware: Hardware classes of all shapes, shape by shape.
         home_start: First home of each shape, (n + 1,).
@@ -89,7 +87,6 @@ class ShapeTable:
     fits: Floats
     loss: Floats
     loss_p90: Floats
-    evidence: Indices
     size_bit: Indices
     home_hardware: Indices
     home_start: Indices
@@ -168,7 +165,6 @@ def _unfitted(
         fits=np.zeros(len(codes)),
         loss=losses[shapes.weights, shapes.kv],
         loss_p90=worst[shapes.weights, shapes.kv],
-        evidence=_evidence(problem)[shapes.hardware, shapes.stack],
         size_bit=1 << np.unique(instances, return_inverse=True)[1].astype(np.intp),
         home_hardware=nobody,
         home_start=nobody,
@@ -203,21 +199,9 @@ def _kept(every: ShapeTable, fits: Floats, hardware: Indices, shape_of: Indices)
         fits=fits[used],
         loss=every.loss[used],
         loss_p90=every.loss_p90[used],
-        evidence=every.evidence[used],
         home_hardware=hardware[order],
         home_start=np.concatenate([[0], np.cumsum(counts)]).astype(np.intp),
     )
-
-
-def _evidence(problem: Problem) -> Indices:
-    """Rank of the evidence for each (hardware, stack); 0 = the best."""
-    tables = problem.tables
-    chips = {h.accelerator.id: h.accelerator for h in tables.hardware}
-    known = {
-        chip: [RANK[evidence(tables.efficiency, s.generation.id, one)] for s in tables.stacks]
-        for chip, one in chips.items()
-    }
-    return np.array([known[h.accelerator.id] for h in tables.hardware], dtype=np.intp)
 
 
 def _draft_columns(problem: Problem) -> dict[str, Floats]:

@@ -119,8 +119,8 @@ class ClassArchive(Spec):
     Attributes:
         hardware: The class.
         margins: Factors for each engine generation in the rows.
-        rows: Non-dominated rows on (instances, TTFT p95, TPOT p95, loss); offline on
-            (instance-hours, run, loss).
+        rows: Rows of each engine that no other of it dominates on (instances, TTFT p95, TPOT p95,
+            loss); offline on (instance-hours, run, loss).
         simulated: Rows that a simulation has checked; what it says takes the place of the
             formula where limits are judged, not where options are compared.
     """

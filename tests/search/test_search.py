@@ -53,7 +53,7 @@ def test_enumeration_is_the_definition():
     table = shape_table(problem)
     rows = deployments(problem, table, everything(table))
     served = service(problem, table, rows)
-    kept: dict[int, list[tuple[float, ...]]] = {}
+    kept: dict[tuple[int, int], list[tuple[float, ...]]] = {}
     for i in range(len(rows)):
         shape = rows.shape[i]
         ttft, tpot = served[i]
@@ -67,14 +67,13 @@ def test_enumeration_is_the_definition():
             inside = gpus // size
             count = rows.replicas[i]
             need = -(-count // inside) if inside >= 1 else count * -(-size // gpus)
-            kept.setdefault(int(home), []).append(
-                (need, ttft, tpot, table.loss[shape], table.evidence[shape])
-            )
+            engine = int(table.shapes.stack[shape])
+            kept.setdefault((int(home), engine), []).append((need, ttft, tpot, table.loss[shape]))
     expected = set()
-    for home, points in kept.items():
+    for (home, _), points in kept.items():
         for p in points:
             if not any(q != p and all(a <= b for a, b in zip(q, p, strict=True)) for q in points):
-                expected.add((float(home), *map(float, p[:-1])))
+                expected.add((float(home), *map(float, p)))
     assert expected
     assert vectors(found.entries) == expected
 
@@ -99,15 +98,29 @@ def test_the_guide_does_not_change_a_proven_archive():
     assert vectors(plain.entries) == vectors(guided.entries)
 
 
-def test_no_entry_is_dominated_on_its_class_or_out_of_reach():
+def test_no_entry_is_dominated_by_its_engine_on_its_class_or_out_of_reach():
     problem = random_problem(4)
-    entries = search(problem).entries
+    found = search(problem)
+    entries = found.entries
     assert (entries.served <= [problem.reach.ttft, problem.reach.tpot]).all()
-    for home in np.unique(entries.hardware):
-        points = entries.points[entries.hardware == home]
+    engine = found.table.shapes.stack[entries.rows.shape]
+    for home, one in set(zip(entries.hardware.tolist(), engine.tolist(), strict=True)):
+        points = entries.points[(entries.hardware == home) & (engine == one)]
         for i, point in enumerate(points):
             others = np.delete(points, i, axis=0)
             assert not (others <= point).all(axis=1).any()
+
+
+@pytest.mark.parametrize("seed", [3, 4, 8])
+def test_the_archive_of_all_engines_is_the_archives_of_each_engine_alone(seed):
+    # So what is found with some engines is found with more, whatever is thought of it later.
+    problem = random_problem(seed)
+    alone = set()
+    for stack in problem.tables.stacks:
+        tables = replace(problem.tables, stacks=(stack,))
+        alone |= vectors(search(replace(problem, tables=tables)).entries)
+    assert alone
+    assert vectors(search(problem).entries) == alone
 
 
 def test_one_more_allowed_format_never_makes_the_archive_worse():
