@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-import numpy as np
-
-from planner.cost import instances_needed
 from planner.pareto import rounded
 from planner.select.answers import answers
-from planner.select.front import Front, front, holds
+from planner.select.contests import Kind, cheapest_cost, contenders, kind
+from planner.select.deploy import Scene
+from planner.select.front import Front, front
 from planner.select.options import identity
 from planner.select.picks import picks
 from planner.select.resize import (
@@ -19,7 +18,6 @@ from planner.select.resize import (
     by_windows,
     extended,
     fewest,
-    fewest_stable,
     finite,
     formula,
     upper_ms,
@@ -29,12 +27,10 @@ from planner.spec.archive import ClassArchive
 from planner.spec.verification import Compared, Simulated, Verification
 from planner.units import MILLI
 
-CHECKED = 8
+CHECKED = 24
 """Deployments checked at most; what is picked after that stays unchecked, and says so."""
-CONTESTS = 2
-"""Rows tried at most that might be cheaper than the cheapest pick."""
-WORTH_A_TRY = 0.01
-"""Least saving that is worth a simulation."""
+CONTESTS = 24
+"""Deployments in a row that may fail to become cheaper than the cheapest pick."""
 SIZED_DOWN = ("cheapest", "best_quality")
 """Picks whose point is money. The others are faster for every replica they have."""
 
@@ -62,23 +58,22 @@ def verified(desk: Desk, progress: Callable[[str, float], None] | None = None) -
     A pick that cannot be made to hold leaves the front, so the next one moves up. What a
     simulation may make cheaper than the cheapest pick is tried, too.
     """
-    archives = desk.scene.archives
-    checks: list[Verification] = []
-    contests = 0
+    scene, checks = desk.scene, list[Verification]()
+    settled: set[Kind] = set()
     while True:
-        chosen = front(answers(archives), archives, desk.quotes, desk.slo)
-        pending = _pending(archives, chosen)
-        complete = not pending
-        if complete and contests < CONTESTS:
-            pending, contests = _contender(desk, archives, chosen), contests + 1
-        if not pending or len(checks) >= CHECKED:
-            return Verified(archives, chosen, tuple(checks), complete)
+        chosen = front(answers(scene.archives), scene.archives, desk.quotes, desk.slo)
+        pending = _pending(scene.archives, chosen)
+        sized = None
+        if len(checks) < CHECKED:
+            sized = _first(desk, scene, pending) or _contender(desk, scene, chosen, settled)
+        if sized is None:
+            return Verified(scene.archives, chosen, tuple(checks), complete=not pending)
         if progress is not None:
-            progress("simulating the picks", len(checks) / (len(checks) + len(pending)))
-        (place, row), names = next(iter(pending.items()))
-        scene = replace(desk.scene, archives=archives)
-        sized = Sized(desk, scene, place, row, names)
+            progress("simulating the picks", len(checks) / (len(checks) + max(len(pending), 1)))
+        if set(sized.names) & set(SIZED_DOWN):
+            settled.add(kind(scene.archives, sized.place, sized.row))
         archives, check = _checked(sized)
+        scene = replace(scene, archives=archives)
         checks.append(check)
 
 
@@ -95,48 +90,45 @@ def _pending(
     return pending
 
 
-def _contender(
-    desk: Desk, archives: Sequence[ClassArchive], chosen: Front
-) -> dict[tuple[int, int], tuple[str, ...]]:
-    """Return the row that would be cheaper than the cheapest pick if it needed no headroom.
+def _first(
+    desk: Desk, scene: Scene, pending: Mapping[tuple[int, int], tuple[str, ...]]
+) -> Sized | None:
+    """Return the first pick that is pending; None = none is."""
+    found = next(iter(pending.items()), None)
+    return None if found is None else Sized(desk, scene, *found[0], found[1])
 
-    The formula sizes every row with headroom, a simulation without: a row may hold on fewer
-    replicas and then cost less than the pick. Empty = no row can.
+
+def _contender(desk: Desk, scene: Scene, chosen: Front, settled: set[Kind]) -> Sized | None:
+    """Return a deployment that costs less than the cheapest pick and holds; None = none does.
+
+    Args:
+        desk: What all checks share.
+        scene: With the archive as it is now.
+        chosen: Its front.
+        settled: Deployments whose size simulations have settled; those that lose here join them.
     """
-    if not len(chosen.rows):
-        return {}
-    answer, found = chosen.trusted, chosen.trusted.answers
-    best = answer.bill.usd_per_hour[chosen.rows[picks(chosen)["cheapest"]]]
-    good = holds(answer) & ~found.gated & ~found.simulated
-    if not desk.slo.purchase.allow_unvalidated:
-        good &= ~found.unvalidated
-    rows = np.flatnonzero(good)
-    least = np.array([_least_cost(desk, archives, chosen, int(row)) for row in rows])
-    if not len(rows) or least.min() >= best * (1.0 - WORTH_A_TRY):
-        return {}
-    row = int(rows[least.argmin()])
-    return {(int(found.place[row]), int(found.row[row])): ("cheapest",)}
-
-
-def _least_cost(desk: Desk, archives: Sequence[ClassArchive], chosen: Front, row: int) -> float:
-    """Return what a row would cost on the fewest replicas worth a simulation [USD/h]."""
-    answer, columns = chosen.trusted, chosen.trusted.answers.columns
-    hardware = archives[int(answer.answers.place[row])].hardware
-    spare = desk.slo.purchase.spare_replicas
-    rows = archives[int(answer.answers.place[row])].rows
-    at = int(answer.answers.row[row])
-    size = float(rows.tp[at] * rows.pp[at] * rows.dp[at])
-    counts = np.array([float(fewest_stable(archives[int(answer.answers.place[row])], at) + spare)])
-    instances = instances_needed(counts, np.array([size]), hardware.gpus_per_instance)[0]
-    return float(answer.bill.usd_per_hour[row] * instances / columns["instances"][row])
+    cost, lost = cheapest_cost(chosen), 0
+    for place, row in contenders(desk, scene.archives, chosen):
+        one = kind(scene.archives, place, row)
+        if one in settled:
+            continue
+        sized = Sized(desk, scene, place, row, ("cheapest",))
+        size = sized.cheaper(cost)
+        if size and sized.try_(size):
+            return sized
+        settled.add(one)
+        lost += 1
+        if lost == CONTESTS:
+            break
+    return None
 
 
 def _checked(sized: Sized) -> tuple[tuple[ClassArchive, ...], Verification]:
     """Return the archive with what a simulation said of one row, and the record of it."""
     now, archive = sized.value("replicas"), sized.archive
-    down = bool(set(sized.names) & set(SIZED_DOWN))
-    best = fewest(sized.levels(), now, sized.try_, down=down)
-    entries = [_simulated(sized.row, sized.observed[now])]
+    start = min(sized.observed, default=now)
+    best = fewest(sized.levels(), start, sized.try_, down=bool(set(sized.names) & set(SIZED_DOWN)))
+    entries = [_simulated(sized.row, sized.observed[now])] if now in sized.observed else []
     final = sized.row
     if best not in (0, now):
         final = len(archive.rows.engine)

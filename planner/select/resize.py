@@ -18,7 +18,7 @@ from planner.candidates.demand import (
     targets,
 )
 from planner.candidates.trace_load import trace_windows
-from planner.cost import Quotes, cheapest, instances_needed
+from planner.cost import Bill, Quotes, cheapest, instances_needed
 from planner.cost_owned import W_PER_KW
 from planner.importers.traces import Trace
 from planner.model.arrays import Candidates, Floats
@@ -111,6 +111,7 @@ class Sized:
     names: tuple[str, ...]
     trials: list[Trial] = field(default_factory=list)
     observed: dict[int, Observation] = field(default_factory=dict)
+    states: dict[int, OpenLoop] = field(default_factory=dict)
     over_windows: dict[int, WindowStates] = field(default_factory=dict)
 
     def value(self, name: str) -> int:
@@ -121,6 +122,11 @@ class Sized:
     def archive(self) -> ClassArchive:
         """The class archive."""
         return self.scene.archives[self.place]
+
+    @property
+    def size(self) -> int:
+        """GPUs of a replica."""
+        return self.value("tp") * self.value("pp") * self.value("dp")
 
     @cached_property
     def candidate(self) -> Candidates:
@@ -157,36 +163,43 @@ class Sized:
 
     def state(self, replicas: int) -> OpenLoop:
         """Return the formula's steady state of a number of replicas."""
-        slo, desk = self.desk.slo, self.desk
-        rate = np.array([sized_rate(slo)])
-        c, p = self.resized(replicas), self.scene.parameters
-        return steady_state(c, p, desk.workload, rate, routing=slo.routing)
+        if replicas not in self.states:
+            slo, rate = self.desk.slo, np.array([sized_rate(self.desk.slo)])
+            c, p = self.resized(replicas), self.scene.parameters
+            found = steady_state(c, p, self.desk.workload, rate, routing=slo.routing)
+            self.states[replicas] = found
+        return self.states[replicas]
 
     def levels(self) -> list[int]:
         """Return the numbers of replicas worth trying, rising: each costs more than the last."""
-        size = self.value("tp") * self.value("pp") * self.value("dp")
-        per_instance = self.archive.hardware.gpus_per_instance
-        step, spare = max(per_instance // size, 1), self.desk.slo.purchase.spare_replicas
-        now = self.value("replicas")
-        least = fewest_stable(self.archive, self.row)
+        step = max(self.archive.hardware.gpus_per_instance // self.size, 1)
+        spare, now = self.desk.slo.purchase.spare_replicas, self.value("replicas")
         most = -(-(int(now * MORE) + 2 + spare) // step) * step - spare
-        every = range(least, most + 1)
+        every = range(fewest_stable(self.archive, self.row), most + 1)
         full = [n for n in every if (n + spare) % step == 0 or n == now]
-        good = self._affordable(np.array(full, dtype=float), float(size), per_instance)
+        good = self._affordable(self.bill(full))
         return [n for n, kept in zip(full, good.tolist(), strict=True) if kept or n == now]
 
-    def _affordable(self, counts: Floats, size: float, per_instance: int) -> Mask:
-        purchase = self.desk.slo.purchase
-        bought = counts + purchase.spare_replicas
-        instances = instances_needed(bought, np.full(len(counts), size), per_instance)
-        quotes = self.desk.quotes.get(self.archive.hardware.id, Quotes((), ()))
-        bill = cheapest(quotes if purchase.allow_flagged_prices else quotes.clean(), instances)
+    def cheaper(self, usd_per_hour: float) -> int:
+        """Return the most replicas worth trying that cost less than that [USD/h]; 0 = none do."""
+        levels = self.levels()
+        costs = self.bill(levels).usd_per_hour.tolist()
+        found = [n for n, cost in zip(levels, costs, strict=True) if cost < usd_per_hour]
+        return max(found, default=0)
+
+    def bill(self, counts: Sequence[int]) -> Bill:
+        """Return the cheapest purchase for each of these numbers of replicas."""
+        sizes = np.full(len(counts), float(self.size))
+        return purchase_of(self.desk, self.archive, np.array(counts, dtype=float), sizes)
+
+    def _affordable(self, bill: Bill) -> Mask:
+        purchase, hardware = self.desk.slo.purchase, self.archive.hardware
         within = bill.usd_per_hour <= (purchase.budget_usd_per_hour or np.inf)
         within &= bill.quota_use <= 1.0
-        gpus, draw = bill.instances * per_instance, self.archive.hardware.draw
+        gpus = bill.instances * hardware.gpus_per_instance
         result: Mask = within & (gpus <= (purchase.max_gpus or np.inf))
         if purchase.max_power_kw is not None:
-            rated_kw = np.inf if draw is None else draw.rated_w / W_PER_KW
+            rated_kw = np.inf if hardware.draw is None else hardware.draw.rated_w / W_PER_KW
             result &= gpus * rated_kw <= purchase.max_power_kw
         return result
 
@@ -213,6 +226,22 @@ class Sized:
         return observe(fleet, desk.requests, self.wanted, in_flight, Effort(probe=True))
 
 
+def purchase_of(desk: Desk, archive: ClassArchive, replicas: Floats, sizes: Floats) -> Bill:
+    """Return the cheapest purchase of deployments on a hardware class.
+
+    Args:
+        desk: Prices, and what may be bought.
+        archive: The class.
+        replicas: Copies of the model that carry load, (n,).
+        sizes: GPUs of a replica, (n,).
+    """
+    purchase, hardware = desk.slo.purchase, archive.hardware
+    bought = replicas + purchase.spare_replicas
+    instances = instances_needed(bought, sizes, hardware.gpus_per_instance)
+    quotes = desk.quotes.get(hardware.id, Quotes((), ()))
+    return cheapest(quotes if purchase.allow_flagged_prices else quotes.clean(), instances)
+
+
 def margin_of(archive: ClassArchive, row: int) -> Margin:
     """Return the factors for the model's own error that hold for a row."""
     return next(m for m in archive.margins if m.generation == archive.rows.generation[row])
@@ -224,7 +253,7 @@ def fewest_stable(archive: ClassArchive, row: int) -> int:
     A simulation has the model's own step times, and factors on its percentiles say nothing of a
     fleet that is overloaded if steps take longer: so the load must be below capacity then, too.
     """
-    replicas = int(archive.rows.replicas[row])
+    replicas = archive.rows.replicas[row]
     busy = archive.rows.utilization[row] * margin_of(archive, row).e2e
     return min(max(ceil(replicas * busy / HIGHEST_UTILIZATION), 1), replicas)
 
@@ -304,7 +333,7 @@ def extended(sized: Sized, replicas: int) -> object:
     """Return the rows of the archive and one more: the same deployment with other replicas."""
     rows, hardware = sized.archive.rows, sized.archive.hardware
     state, w = sized.state(replicas), sized.desk.workload
-    size = np.array([float(sized.value("tp") * sized.value("pp") * sized.value("dp"))])
+    size = np.array([float(sized.size)])
     bought = np.array([float(replicas + sized.desk.slo.purchase.spare_replicas)])
     instances = int(instances_needed(bought, size, hardware.gpus_per_instance)[0])
     gpus, had = instances * hardware.gpus_per_instance, rows.gpus[sized.row]

@@ -90,7 +90,7 @@ class Verification(Spec):
     def held(self) -> frozenset[str]:
         """Ids of the options that hold: as sized by simulation, and as the formula had sized it.
 
-        The size of the formula is the first that is tried.
+        The size of the formula is the first that is tried, or has more replicas than the first.
         """
         first = {self.checked for trial in self.trials[:1] if trial.holds}
         return frozenset(first | ({self.option} if self.holds else set()))
