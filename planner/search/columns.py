@@ -32,6 +32,8 @@ STANDARD = tuple(
     for share in (50, 95)
 )
 """Percentiles that every record holds."""
+SERVED = ("ttft_p95_ms", "tpot_p95_ms")
+"""Those that the search has seen."""
 
 Column = tuple[float | None, ...]
 
@@ -50,7 +52,11 @@ class Performance:
 
 
 def performance(
-    problem: Problem, table: ShapeTable, rows: Deployments, targets: Iterable[Target] = ()
+    problem: Problem,
+    table: ShapeTable,
+    rows: Deployments,
+    served: Floats,
+    targets: Iterable[Target] = (),
 ) -> Performance:
     """Return the whole performance of deployments.
 
@@ -58,9 +64,13 @@ def performance(
         problem: Model, load.
         table: Shapes that the rows point into.
         rows: Deployments.
+        served: What the search has seen of them, as ``inner.service`` returns it.
         targets: Percentiles wanted beside the standard ones.
     """
-    wanted = tuple({target.key: target for target in (*STANDARD, *targets)}.values())
+    seen = {key: column / MILLI for key, column in zip(SERVED, served.T, strict=False)}
+    seen = seen if problem.demand.job is None else {}
+    every = {target.key: target for target in (*STANDARD, *targets)}
+    wanted = tuple(target for target in every.values() if target.key not in seen)
     score = _online if problem.demand.job is None else _offline
     parts = by_block(lambda at: score(problem, table, rows.take(at), wanted), len(rows))
     names = ("capacity", "utilization", "wait", "slots", "output", "run")
@@ -70,7 +80,7 @@ def performance(
         target.key: np.concatenate([none, *(part.latency[target.key] for part in parts)])
         for target in wanted
     }
-    return Performance(latency, **joined)
+    return Performance(latency | seen, **joined)
 
 
 def _online(
@@ -132,8 +142,9 @@ def archives(
         targets: Percentiles that slo.yaml sets limits on.
     """
     entries = found.entries
-    rows, back = _distinct(entries.rows)
-    performed = performance(problem, found.table, rows, targets)
+    first, back = _distinct(entries.rows)
+    rows, served = entries.rows.take(first), entries.served[first]
+    performed = performance(problem, found.table, rows, served, targets)
     classes = []
     for number, hardware in enumerate(problem.tables.hardware):
         mine = np.flatnonzero(entries.hardware == number)
@@ -152,10 +163,11 @@ def archives(
     return tuple(classes)
 
 
-def _distinct(rows: Deployments) -> tuple[Deployments, Indices]:
+def _distinct(rows: Deployments) -> tuple[Indices, Indices]:
+    """Return the first of each deployment, and for each row which of those it is."""
     keys = np.stack([rows.shape, rows.limit, rows.budget, rows.replicas])
     _, first, back = np.unique(keys, axis=1, return_index=True, return_inverse=True)
-    return rows.take(first), back.ravel()
+    return first.astype(np.intp), back.ravel()
 
 
 def _hardware(hardware: HardwareClass, draw: Draw | None) -> Hardware:
