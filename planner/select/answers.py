@@ -19,7 +19,7 @@ from planner.model.queueing.state import (
     HIGHEST_WAIT_PROBABILITY,
 )
 from planner.select.evidence import row_evidence
-from planner.spec.archive import ClassArchive, Margin
+from planner.spec.archive import ClassArchive
 from planner.spec.efficiency import Evidence
 from planner.spec.slo import Slo
 
@@ -89,12 +89,8 @@ def answers(archives: Sequence[ClassArchive]) -> Answers:
         **{k: _joined([a.rows.further_ms[k] for a in archives], np.inf) for k in further},
     }
     columns = {k: _joined([getattr(a.rows, k) for a in archives], np.nan) for k in NUMERIC}
-    margins = [
-        {m.generation: m for m in archive.margins}[generation]
-        for archive in archives
-        for generation in archive.rows.generation
-    ]
-    columns["run_upper_hours"] = columns["run_hours"] * _factors(margins, RUN)
+    factors = {metric: _factors(archives, metric) for metric in MARGIN_OF}
+    columns["run_upper_hours"] = columns["run_hours"] * factors[RUN]
     wait = np.nan_to_num(columns["wait_probability"], nan=0.0)
     offline = ~np.isnan(columns["run_hours"])
     beyond = (columns["utilization"] > HIGHEST_UTILIZATION) | (wait > HIGHEST_WAIT_PROBABILITY)
@@ -104,7 +100,7 @@ def answers(archives: Sequence[ClassArchive]) -> Answers:
         row=np.concatenate([np.arange(n) for n in counts] or [np.zeros(0, np.intp)]),
         columns=columns,
         latency=latency,
-        upper={key: values * _factors(margins, key) for key, values in seen.items()},
+        upper={key: values * factors[metric_of(key)] for key, values in seen.items()},
         evidence=tuple(known for archive in archives for known in row_evidence(archive)),
         gated=~offline & ~checked & (beyond | (columns["slots"] < FEWEST_SLOTS)),
         simulated=checked,
@@ -128,13 +124,18 @@ def _simulated(
 
 
 def _joined(columns: Sequence[Sequence[float | None]], missing: float) -> Floats:
-    values = [missing if v is None else v for column in columns for v in column]
-    return np.array(values, dtype=float)
+    values = np.concatenate([np.zeros(0), *(np.array(column, dtype=float) for column in columns)])
+    return np.where(np.isnan(values), missing, values)
 
 
-def _factors(margins: Sequence[Margin], key: str) -> Floats:
-    name = MARGIN_OF[metric_of(key)]
-    return np.array([getattr(m, name) for m in margins], dtype=float)
+def _factors(archives: Sequence[ClassArchive], metric: str) -> Floats:
+    """Return the margin of a metric for every row."""
+    name = MARGIN_OF[metric]
+    found: list[float] = []
+    for archive in archives:
+        margins = {m.generation: getattr(m, name) for m in archive.margins}
+        found.extend(margins[generation] for generation in archive.rows.generation)
+    return np.array(found, dtype=float)
 
 
 @dataclass(frozen=True)
