@@ -24,8 +24,12 @@ from planner.model.queueing.service import (
     typical,
 )
 
-ITERATIONS = (5, 4, 7)
-"""Of the solution for prompts of mean length, and of two for all, each for costs closer to it."""
+ITERATIONS = 5
+"""Of the solution for prompts of mean length."""
+REFINEMENTS = 2
+"""Of it for prompts of all lengths, with costs ever closer to it."""
+NEAR = 0.98
+"""Share of a solution at which the next one tries its slope."""
 LEAST_BATCH = 1e-6
 HIGHEST_SHARE = 0.97
 LEAST_PEAKEDNESS = 1 / 3
@@ -94,11 +98,11 @@ def steady_batch(s: Service, full: Saturation, arrivals: Arrivals) -> Batch:
     """
     held = np.maximum(full.slots, 1.0)
     one = typical(s)
-    rough, *closer = ITERATIONS
-    mode = _solve(one, lambda others: prompts(one, others), held, arrivals, rough)
-    for iterations in closer:
+    ends = np.full_like(held, LEAST_BATCH) * np.minimum(s.steps, 1.0), held
+    mode = _solve(_excess(one, lambda others: prompts(one, others), arrivals), ends)
+    for _ in range(REFINEMENTS):
         by_company = prompts_by_company(s, one, company(s, mode / s.steps))
-        mode = _solve(s, by_company, held, arrivals, iterations)
+        mode = _refined(_excess(s, by_company, arrivals), mode, ends)
     cost = by_company(company(s, mode / s.steps))
     step = mean_step(s, cost, mode, arrivals.burstiness)
     cut = chunks(s, mode)
@@ -174,21 +178,15 @@ def _slope(s: Service, mode: Floats) -> Floats:
     return slope
 
 
-def _solve(
-    s: Service,
-    cost: Callable[[Floats], Prompts],
-    held: Floats,
-    arrivals: Arrivals,
-    iterations: int,
-) -> Floats:
-    """Solve n = rate * steps * step(n) on [0, held] by the Illinois secant method.
+def _excess(
+    s: Service, cost: Callable[[Floats], Prompts], arrivals: Arrivals
+) -> Callable[[Floats], Floats]:
+    """Return by how much rate * steps * step(n) exceeds n, as a function of n.
 
     Args:
         s: The server.
         cost: What prompts cost, by the tokens of others that share their steps.
-        held: Sequences resident at most, (n,).
         arrivals: Arrivals, (n,).
-        iterations: Of the method.
     """
 
     def excess(batch: Floats) -> Floats:
@@ -196,11 +194,16 @@ def _solve(
         step = mean_step(s, here, batch, arrivals.burstiness)
         return arrivals.rate * s.steps * step.time - batch
 
-    low, high = np.full_like(held, LEAST_BATCH) * np.minimum(s.steps, 1.0), held
+    return excess
+
+
+def _solve(excess: Callable[[Floats], Floats], ends: tuple[Floats, Floats]) -> Floats:
+    """Return the batch between the ends that has no excess, by the Illinois secant method."""
+    low, high = ends
     at_low, at_high = excess(low), excess(high)
-    side = np.zeros_like(held)
+    side = np.zeros_like(high)
     batch = high
-    for _ in range(iterations):
+    for _ in range(ITERATIONS):
         rise = at_high - at_low
         move = at_high * (high - low) / np.where(rise == 0.0, -1e-12, rise)
         batch = np.clip(high - move, low, high)
@@ -212,3 +215,24 @@ def _solve(
         high, at_high = np.where(up, high, batch), np.where(up, at_high, at)
         side = np.where(up, 1.0, -1.0)
     return batch
+
+
+def _refined(
+    excess: Callable[[Floats], Floats], near: Floats, ends: tuple[Floats, Floats]
+) -> Floats:
+    """Return the batch that has no excess, from close by, in two steps of the secant method."""
+    far = NEAR * near
+    at_near, at_far = excess(near), excess(far)
+    first = _secant((near, at_near), (far, at_far), ends)
+    return _secant((first, excess(first)), (near, at_near), ends)
+
+
+def _secant(
+    new: tuple[Floats, Floats], old: tuple[Floats, Floats], ends: tuple[Floats, Floats]
+) -> Floats:
+    """Return the batch at which the line through two, each with its excess, has none."""
+    (batch, at), (before, at_before) = new, old
+    apart = batch - before
+    slope = np.divide(at - at_before, apart, out=np.full_like(apart, -1.0), where=apart != 0.0)
+    # A further sequence causes at most so many further ones.
+    return np.clip(batch - at / np.minimum(slope, HIGHEST_SHARE - 1.0), *ends)
