@@ -46,10 +46,11 @@ def joined(parts: list[Entries]) -> Entries:
     )
 
 
-def canonical(entries: Entries) -> Entries:
-    """Return the entries in an order that does not depend on how they were found."""
+def canonical(table: ShapeTable, entries: Entries) -> Entries:
+    """Return the entries by hardware class and engine, however they were found."""
     r = entries.rows
-    keys = (r.replicas, r.budget, r.limit, r.shape, *entries.points.T[::-1], entries.hardware)
+    points, engine = entries.points.T[::-1], table.shapes.stack[r.shape]
+    keys = (r.replicas, r.budget, r.limit, r.shape, *points, engine, entries.hardware)
     return entries.take(np.lexsort(keys))
 
 
@@ -95,12 +96,19 @@ class Archive:
         row, hardware = homes(self.table, rows)
         placed, seen = rows.take(row), served[row]
         points = objectives(self.problem, self.table, placed, hardware, seen)
-        every = canonical(joined([self.entries, Entries(hardware, placed, points, seen)]))
-        sets = self.sets(every.hardware, every.rows)
-        self.entries = every.take(nondominated(every.points, sets))
+        new = Entries(hardware, placed, points, seen)
+        concerned = np.isin(self.sets(self.entries), np.unique(self.sets(new)))
+        some = canonical(self.table, joined([self.entries.take(concerned), new]))
+        some = some.take(nondominated(some.points, self.sets(some)))
+        every = joined([self.entries.take(~concerned), some])
+        self.entries = every.take(np.argsort(self.sets(every), kind="stable"))
 
-    def sets(self, hardware: Indices, rows: Rows) -> Indices:
-        """Return the number of the set that rows on hardware classes are compared in, (n,)."""
+    def sets(self, entries: Entries) -> Indices:
+        """Return the number of the set that each entry is compared in, (n,)."""
+        return self.sets_of(entries.hardware, entries.rows)
+
+    def sets_of(self, hardware: Indices, rows: Rows) -> Indices:
+        """Return the same of rows on hardware classes, (n,)."""
         stacks = len(self.problem.tables.stacks)
         numbers: Indices = hardware * stacks + self.table.shapes.stack[rows.shape]
         return numbers
@@ -120,7 +128,7 @@ class Archive:
 
     def rejoin(self, pieces: list[Archive]) -> None:
         """Take back what has become of the pieces of ``split``."""
-        self.entries = canonical(joined([piece.entries for piece in pieces]))
+        self.entries = canonical(self.table, joined([piece.entries for piece in pieces]))
         self.scored += sum(piece.scored for piece in pieces)
 
     def shapes(self) -> Indices:

@@ -11,7 +11,7 @@ from planner.model.arrays import Indices
 
 Result = TypeVar("Result")
 
-BLOCK = 4096
+BLOCK = 6144
 """Rows of one call of the model: its arrays stay in the processor's cache."""
 
 

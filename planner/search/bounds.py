@@ -121,10 +121,8 @@ def beatable(archive: Archive, rows: Rows, hopes: Floats) -> Mask:
     placed = rows.take(at[row])
     points = objectives(problem, table, placed, hardware, hopes[at[row]])
     known = archive.entries
-    known_in = archive.sets(known.hardware, known.rows)
-    order = np.argsort(known_in, kind="stable")
-    asked_in = archive.sets(hardware, placed)
-    lost = matched(known_in[order], known.points[order], asked_in, points)
+    asked_in = archive.sets_of(hardware, placed)
+    lost = matched(archive.sets(known), known.points, asked_in, points)
     open_rows[at[row[~lost]]] = True
     return open_rows
 

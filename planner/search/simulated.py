@@ -319,7 +319,7 @@ def with_rows(problem: Problem, entries: Entries, table: ShapeTable, rows: Rows)
     index = {key: at for at, key in enumerate(_keys(entries))}
     fresh = [number for number, key in enumerate(_keys(more)) if key not in index]
     added = more.take(np.array(fresh, dtype=np.intp))
-    every = canonical(joined([entries, added]))
+    every = canonical(table, joined([entries, added]))
     index = {key: at for at, key in enumerate(_keys(every))}
     places = np.array([index[key] for key in _keys(more)], dtype=np.intp)
     return Grown(every, places, row)
