@@ -202,7 +202,7 @@ def _latency(
     )
     simulated = archive.simulated_upper(o.archive_row)
     replayed = record.inputs.trace is not None
-    end = "replayed, nothing left to chance" if replayed else "upper end of its 95 % interval"
+    end = "replayed, nothing left to chance" if replayed else "upper end of its 99 % interval"
     for name, latency, factor in parts:
         if latency is None:
             continue

@@ -26,8 +26,9 @@ WARM_UP, COOL_DOWN = 2.0, 0.5
 """Left out at the beginning and end, in mean residence times of a request."""
 BATCHES = 8
 """Stretches of a run whose spread says how sure a percentile is."""
-STUDENT = 1.753
-"""95 % quantile of Student's t with SEEDS * BATCHES - 1 = 15 degrees of freedom."""
+STUDENT = 2.602
+"""99 % quantile of Student's t with SEEDS * BATCHES - 1 = 15 degrees of freedom: of all sizes and
+deployments that are tried the least that holds is taken, so that luck adds up."""
 LEVELS = 64
 
 
@@ -67,7 +68,7 @@ class Effort:
 
 @dataclass(frozen=True)
 class Seen:
-    """A simulated percentile [s], and the upper end of its one-sided 95 % interval.
+    """A simulated percentile [s], and the upper end of its one-sided 99 % interval.
 
     Both are 0 where no request has such a latency, as TPOT of one token: any limit holds.
     """

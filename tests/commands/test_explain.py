@@ -30,7 +30,7 @@ def test_the_value_with_margin_of_a_simulated_option_is_the_simulated_one_times_
 ):
     text = explained(tmp_path, checked_record())
     assert "TTFT p95: 400 ms" in text
-    assert "TTFT p95 simulated: 450 ms  = upper end of its 95 % interval" in text
+    assert "TTFT p95 simulated: 450 ms  = upper end of its 99 % interval" in text
     assert "TTFT p95 with margin: 540 ms  = 450 simulated x 1.2: measured / predicted" in text
 
 

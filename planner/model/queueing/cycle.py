@@ -20,7 +20,7 @@ HIGHEST_LOAD = 0.985
 LEAST_VARIATION = 0.2
 HIGHEST_SHAPE = 0.45
 """Of a generalised Pareto: -1 is uniform, 0 exponential; second moments exist below 0.5."""
-LEAST_SHAPE = 1e-3
+LEAST_SHAPE = 1e-6
 HORIZON = 2.0
 """Cycles over which a burst counts: the one under way and the next."""
 
