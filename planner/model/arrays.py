@@ -15,6 +15,9 @@ from numpy.typing import NDArray
 Floats = NDArray[np.float64]
 Indices = NDArray[np.intp]
 
+LEAST = 1e-300
+"""Stands for nothing where it is divided by, or a logarithm is taken."""
+
 
 @dataclass(frozen=True)
 class Columns:

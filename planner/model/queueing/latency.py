@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from planner.model.arrays import Floats, Indices
+from planner.model.arrays import LEAST, Floats, Indices
 from planner.model.queueing.normal import LogNormal, normal_cdf
 from planner.model.queueing.state import Metric, OpenLoop
 from planner.model.roots import falling_root
@@ -19,8 +19,6 @@ RANGE = (1e-6, 1e6)
 """Latencies between which percentiles are sought [s]."""
 NEAR = 0.08
 """How far above a known floor a percentile is sought first, as a share."""
-LEAST = 1e-300
-"""Stands for nothing where a logarithm is taken."""
 LEAST_EXCESS = 1e-9
 """Least mean excess over a floor [s]: far below what a percentile is read to."""
 CHUNK_SPREAD = 0.1

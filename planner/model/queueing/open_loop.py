@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from planner.model.arrays import Candidates, Floats, Parameters
+from planner.model.arrays import LEAST, Candidates, Floats, Parameters
 from planner.model.queueing.bursts import burst_size, split_burstiness
 from planner.model.queueing.cycle import Wait, prompt_wait
 from planner.model.queueing.saturation import Saturation, saturation
@@ -25,8 +25,6 @@ from planner.model.workload import Workload
 
 CLOSEST_TO_CAPACITY = 0.999
 LEAST_RATE = 1e-9
-LEAST = 1e-300
-"""Stands for nothing where a logarithm is taken."""
 
 
 def capacity(c: Candidates, p: Parameters, w: Workload) -> Floats:

@@ -16,14 +16,12 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from planner.model.arrays import Candidates, Floats, Parameters
+from planner.model.arrays import LEAST, Candidates, Floats, Parameters
 from planner.model.forward import decode_step, prefill_pass
 from planner.model.queueing.bursts import burst_size
 from planner.model.terms import Terms, terms
 from planner.model.workload import Workload
 
-LEAST = 1e-300
-"""Stands for nothing where it is divided by."""
 LEAST_ROOM = 1 / 16
 """Share of the token budget that prompts get at least."""
 MOST_FILLED = 0.99
