@@ -18,7 +18,6 @@ import numpy as np
 
 from planner.model.arrays import LEAST, Candidates, Floats, Parameters
 from planner.model.forward import decode_step, prefill_pass
-from planner.model.queueing.bursts import burst_size
 from planner.model.terms import Terms, terms
 from planner.model.workload import Workload
 
@@ -245,15 +244,16 @@ def attention(s: Service) -> Floats:
     return s.workload.mean(s.tokens * (attending - blind) / s.terms.stages)
 
 
-def company(s: Service, arriving: Floats) -> Floats:
+def company(s: Service, arriving: Floats, size: Floats | float = 1.0) -> Floats:
     """Prompt tokens that share a step with a prompt, averaged over the steps with prompts, (n,).
 
     Args:
         s: The server.
-        arriving: Mean prompts that arrive in a step; Poisson, (n,).
+        arriving: Mean prompts that arrive in a step, (n,).
+        size: How many of them come together; such groups come at random, (n,).
     """
     some = np.maximum(arriving, 1e-9)
-    return (some / -np.expm1(-some) - 1.0) * s.tokens_mean
+    return (some / -np.expm1(-some / size) - 1.0) * s.tokens_mean
 
 
 def prompt_room(s: Service, batch: Floats) -> Floats:
@@ -284,7 +284,7 @@ def _fixed(s: Service, overhead: Floats, decode: Floats) -> Floats:
     return np.maximum(s.parameters.unshared_prefill * overhead, s.mixed * (overhead - decode))
 
 
-def _carrying(prompts_per_step: Floats, cut: Chunks, size: Floats) -> Floats:
+def _carrying(prompts_per_step: Floats, cut: Chunks, size: Floats | float) -> Floats:
     """Share of the steps that carry prompt tokens, (n,).
 
     Steps that a prompt fills carry no other; what is left of prompts falls on the rest at random,
@@ -300,7 +300,7 @@ def mean_step(
     s: Service,
     cost: Prompts,
     batch: Floats,
-    burstiness: Floats | float = 1.0,
+    size: Floats | float = 1.0,
 ) -> Step:
     """Return the mean step when `batch` sequences decode.
 
@@ -311,14 +311,13 @@ def mean_step(
         s: The server.
         cost: What prompts cost.
         batch: Decoding sequences, (n,).
-        burstiness: Squared CV of the gaps between arrivals, (n,).
+        size: How many prompts come together, (n,).
     """
     cut = chunks(s, batch)
     decode = decode_time(s, batch)
     per_chunk = s.workload.mean(cut.steps * fixed_time(s, cost, decode)) / cut.mean
     prompts_per_step = batch / s.steps
     arrived = prompts_per_step * cut.mean
-    size = burst_size(np.asarray(burstiness, dtype=np.float64), prompts_per_step)
     share = _carrying(prompts_per_step, cut, size)
     time = decode + prompts_per_step * cost.work_mean + share * per_chunk
     return Step(time, decode, arrived, share)

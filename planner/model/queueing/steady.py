@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from planner.model.arrays import Floats
+from planner.model.queueing.bursts import burst_size
 from planner.model.queueing.saturation import Saturation
 from planner.model.queueing.service import (
     Chunks,
@@ -101,10 +102,11 @@ def steady_batch(s: Service, full: Saturation, arrivals: Arrivals) -> Batch:
     ends = np.full_like(held, LEAST_BATCH) * np.minimum(s.steps, 1.0), held
     mode = _solve(_excess(one, lambda others: prompts(one, others), arrivals), ends)
     for _ in range(REFINEMENTS):
-        by_company = prompts_by_company(s, one, company(s, mode / s.steps))
+        by_company = prompts_by_company(s, one, _met(s, arrivals, mode)[0])
         mode = _refined(_excess(s, by_company, arrivals), mode, ends)
-    cost = by_company(company(s, mode / s.steps))
-    step = mean_step(s, cost, mode, arrivals.burstiness)
+    others, size = _met(s, arrivals, mode)
+    cost = by_company(others)
+    step = mean_step(s, cost, mode, size)
     cut = chunks(s, mode)
     fixed = fixed_time(s, cost, step.decode)
     load, response = _loads(s, cost, cut, arrivals.rate, (step, fixed))
@@ -190,11 +192,18 @@ def _excess(
     """
 
     def excess(batch: Floats) -> Floats:
-        here = cost(company(s, batch / s.steps))
-        step = mean_step(s, here, batch, arrivals.burstiness)
+        others, size = _met(s, arrivals, batch)
+        step = mean_step(s, cost(others), batch, size)
         return arrivals.rate * s.steps * step.time - batch
 
     return excess
+
+
+def _met(s: Service, arrivals: Arrivals, batch: Floats) -> tuple[Floats, Floats]:
+    """Return the tokens of others in a step with prompts, and how many prompts come together."""
+    arriving = batch / s.steps
+    size = burst_size(arrivals.burstiness, arriving)
+    return company(s, arriving, size), size
 
 
 def _solve(excess: Callable[[Floats], Floats], ends: tuple[Floats, Floats]) -> Floats:
