@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from planner.model.arrays import Floats
+from planner.model.queueing.bursts import burst_size
 from planner.model.queueing.open_loop import _echo_squares
 from planner.model.queueing.saturation import saturation
 from planner.model.queueing.service import Service, company, mean_step, prompts, service
@@ -24,29 +25,42 @@ WORKLOADS = {
 }
 
 
-def consistent_step(s: Service, held: Floats, rate: Floats) -> Floats:
+def consistent_step(s: Service, held: Floats, arrivals: Arrivals) -> Floats:
     """By bisection: prompts cost what they do beside those that arrive in that very step."""
-    low, high = np.full_like(held, 1e-6) * np.minimum(s.steps, 1.0), held
+    rate, low, high = arrivals.rate, np.full_like(held, 1e-6) * np.minimum(s.steps, 1.0), held
     for _ in range(50):
         batch = (low + high) / 2
-        step = mean_step(s, prompts(s, company(s, batch / s.steps)), batch)
+        size = burst_size(arrivals.burstiness, batch / s.steps)
+        step = mean_step(s, prompts(s, company(s, batch / s.steps, size)), batch, size)
         short = rate * s.steps * step.time > batch
         low, high = np.where(short, batch, low), np.where(short, high, batch)
     return step.time
 
 
+@pytest.mark.parametrize("burstiness", [1.0, 4.0])
 @pytest.mark.parametrize("kind", sorted(WORKLOADS))
-def test_prompts_cost_what_they_do_beside_those_that_arrive_with_them(kind):
+def test_prompts_cost_what_they_do_beside_those_that_arrive_with_them(kind, burstiness):
     w: Workload = WORKLOADS[kind]
     c = random_candidates(2000, 11, KINDS)
     s = service(c, parameters(), w)
     full = saturation(s)
     rate = np.random.default_rng(11).uniform(0.1, 0.98, len(c)) * full.rate
-    found = steady_batch(s, full, Arrivals(rate, np.ones(len(c)))).step.time
-    plain = consistent_step(s, np.maximum(full.slots, 1.0), rate)
+    arrivals = Arrivals(rate, np.full(len(c), burstiness))
+    found = steady_batch(s, full, arrivals).step.time
+    plain = consistent_step(s, np.maximum(full.slots, 1.0), arrivals)
     error = np.abs(found / plain - 1)
     assert np.quantile(error, 0.99) < 0.0005
     assert error.max() < 0.02
+
+
+@pytest.mark.parametrize("size", [1.0, 3.0])
+def test_the_company_of_a_prompt_is_what_comes_with_it_in_a_step(size):
+    # Groups of `size` at random; the mean over steps with prompts, those of a group together.
+    s = service(random_candidates(1, 1, KINDS), parameters(), constant(100, 50))
+    groups = np.random.default_rng(1).poisson(0.7, 200_000)
+    others = groups[groups > 0].mean() * size - 1
+    found = company(s, np.array([0.7 * size]), size)[0] / 100
+    assert found == pytest.approx(others, rel=0.01)
 
 
 @settings(max_examples=200)
