@@ -253,7 +253,8 @@ def _amount(value: float) -> str:
 
 
 def _assumptions(plans: Sequence[Planned], chosen: Chosen) -> Iterator[str]:
-    yield _checked(plans)
+    if any(plan.chosen for plan in plans):
+        yield _checked(plans)
     yield HOURLY
     if any(len(plan.chosen.parts) > 1 for plan in plans if plan.chosen) or any(
         plan.fleets for plan in plans
@@ -272,12 +273,21 @@ def _assumptions(plans: Sequence[Planned], chosen: Chosen) -> Iterator[str]:
 def _checked(plans: Sequence[Planned]) -> str:
     """Return how far simulations have checked what is chosen, in a sentence."""
     served = [plan for plan in plans if plan.chosen is not None]
-    open_ = [plan.name for plan in served if not all(p.simulated for p in _parts(plan))]
+    open_ = [plan for plan in served if not all(part.simulated for part in _parts(plan))]
+    batch = [plan.name for plan in open_ if _is_batch(plan)]
+    others = [plan.name for plan in open_ if not _is_batch(plan)]
     if len(open_) == len(served):
-        return f"{BY_FORMULA}; no simulation has checked the chosen deployments."
-    if open_:
-        return f"{BY_FORMULA}; no simulation has checked the deployments for: {', '.join(open_)}."
-    return f"{BY_FORMULA}; simulations have checked the chosen deployments, no others."
+        found = "no simulation has checked the chosen deployments"
+    elif others:
+        found = f"no simulation has checked the deployments for: {', '.join(others)}"
+    else:
+        found = "simulations have checked the chosen deployments, no others"
+    never = f"; batch jobs are not simulated: {', '.join(batch)}" if batch else ""
+    return f"{BY_FORMULA}; {found}{never}."
+
+
+def _is_batch(plan: Planned) -> bool:
+    return any(part.option.run_hours is not None for part in _parts(plan))
 
 
 def _parts(plan: Planned) -> tuple[Part, ...]:

@@ -92,7 +92,10 @@ def _totals(record: PortfolioRecord) -> list[str]:
     ]
     if record.mean_usd_per_hour != record.usd_per_hour:
         lines.append(f"on average {words.money(record.mean_usd_per_hour)}/h (batch jobs end)")
-    return [*lines, f"cost for these limits: {_proof(record)} by the formula, {_verified(record)}"]
+    if record.served:
+        known = f"{_proof(record)} by the formula, {_verified(record)}"
+        lines.append(f"cost for these limits: {known}")
+    return lines
 
 
 def _proof(record: PortfolioRecord) -> str:

@@ -368,7 +368,7 @@ def test_the_json_of_a_record_reads_back_as_it_was(variants):
     ("verify", "served", "told", "noted"),
     [
         (False, 2, "not verified by simulation", "no simulation has checked the chosen"),
-        (True, 2, "1 of 2 deployments verified by", "has checked the deployments for: batch."),
+        (True, 2, "1 of 2 deployments verified by", "others; batch jobs are not simulated: batch."),
         (True, 1, "1 of 1 deployment verified by", "simulations have checked the chosen"),
     ],
     ids=["formula alone", "offline work has nothing to simulate", "all simulated"],
@@ -384,6 +384,14 @@ def test_what_is_proven_is_told_apart_from_what_is_simulated(tmp_path, verify, s
     assert f"cost for these limits: proven the least by the formula, {told}" in table(record)
     assert noted in record.assumptions[0]
     assert record.assumptions[0].startswith("Costs, and what is proven of them, are the formula's")
+
+
+def test_where_nothing_is_served_nothing_is_said_of_chosen_deployments(tmp_path):
+    record = made([write_slo(tmp_path, "never", slo=targets(0.1, 0.1))])
+    said = table(record)
+    assert "0 of 1 plan served" in said
+    assert "cost for these limits" not in said
+    assert "simulation" not in said
 
 
 def test_the_least_of_fronts_that_are_not_proven_is_not_proven_either(two_rates):
