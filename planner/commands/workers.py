@@ -5,9 +5,7 @@ Every task's result is handed over exactly once, as soon as it is there, in any 
 
 from __future__ import annotations
 
-import os
 import signal
-import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
@@ -18,6 +16,7 @@ from multiprocessing.connection import Connection
 from typing import Any, TypeVar
 
 from planner.errors import InputError, PlannerError, install
+from planner.search.children import end_after
 
 Task = TypeVar("Task")
 Result = TypeVar("Result")
@@ -104,17 +103,9 @@ def _one_pool(
 
 
 def _follow(parent: Connection) -> None:
-    """Leave Ctrl-C to the process that has the other end of a pipe, and end once that is closed.
-
-    The system closes it when that process dies, however it does.
-    """
+    """Leave Ctrl-C to the process that has the other end of a pipe, and end with that process."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
-
-
-def _end_with(parent: Connection) -> None:
-    parent.poll(None)
-    os._exit(1)
+    end_after(lambda: parent.poll(None))
 
 
 def _on_cluster(

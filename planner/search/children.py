@@ -6,9 +6,12 @@ from, leaves Ctrl-C to the process that started it, and reads what to do from it
 
 from __future__ import annotations
 
+import os
 import pickle
 import subprocess
 import sys
+from collections.abc import Callable
+from threading import Thread
 from typing import IO
 
 Child = subprocess.Popen[bytes]
@@ -41,3 +44,20 @@ def send(message: object, pipe: IO[bytes]) -> None:
     """Write one message so that the other side has it (raises OSError)."""
     pickle.dump(message, pipe, protocol=pickle.HIGHEST_PROTOCOL)
     pipe.flush()
+
+
+def end_after(wait: Callable[[], object]) -> None:
+    """End this process, whatever it is at, once a call returns or fails.
+
+    Args:
+        wait: Waits for the end of a pipe whose other end the parent has. The system closes that
+            when the parent dies, however it does.
+    """
+
+    def end() -> None:
+        try:
+            wait()
+        finally:
+            os._exit(1)
+
+    Thread(target=end, daemon=True).start()

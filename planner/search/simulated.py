@@ -264,10 +264,12 @@ class Simulated:
     Attributes:
         rows: The deployments, (n,).
         upper_ms: Of each.
+        interrupted: Whether Ctrl-C has ended the search.
     """
 
     rows: Rows
     upper_ms: tuple[Mapping[str, float | None], ...]
+    interrupted: bool = False
 
 
 def holding(where: Around, trials: Sequence[FrozenTrial]) -> Simulated:

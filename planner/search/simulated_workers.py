@@ -12,13 +12,13 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from planner.errors import PlannerError
-from planner.search.children import Child, send, start
+from planner.search.children import Child, end_after, send, start
 from planner.search.simulated import (
     OBJECTIVES,
     Around,
@@ -75,8 +75,12 @@ def run_here(job: Job, store: Store | None, progress: Progress) -> Simulated:
     """Run a study in this process and return what holds; no store = in memory."""
     with _study(job, store, 0) as study:
         _tidy(study, job)
-        _work(study, job, time.monotonic() + job.time_limit, progress)
-        return holding(job.around, study.get_trials(deepcopy=False))
+        interrupted = False
+        try:
+            _work(study, job, time.monotonic() + job.time_limit, progress)
+        except KeyboardInterrupt:
+            interrupted = True
+        return _held(study, job, interrupted=interrupted)
 
 
 def run_processes(job: Job, store: Store, jobs: int, progress: Progress) -> Simulated:
@@ -98,7 +102,7 @@ def run_processes(job: Job, store: Store, jobs: int, progress: Progress) -> Simu
     with _study(job, store, 0) as study:
         _tidy(study, job)
         running: list[Child] = []
-        spares = LIVES * jobs
+        spares, interrupted = LIVES * jobs, False
         try:
             for number in range(1, jobs + 1):
                 _start(running, (job, store, number, end))
@@ -118,12 +122,17 @@ def run_processes(job: Job, store: Store, jobs: int, progress: Progress) -> Simu
                         spares -= 1
                 progress(PHRASE, min(_done(study) / job.trials, 1.0))
         except KeyboardInterrupt:
-            pass
+            interrupted = True
         finally:
             for process in running:
                 _stop(process)
                 requeue(study, _mark(process.pid))
-        return holding(job.around, study.get_trials(deepcopy=False))
+        return _held(study, job, interrupted=interrupted)
+
+
+def _held(study: Study, job: Job, *, interrupted: bool) -> Simulated:
+    found = holding(job.around, study.get_trials(deepcopy=False))
+    return replace(found, interrupted=interrupted)
 
 
 def _start(running: list[Child], task: Task) -> None:
@@ -167,14 +176,9 @@ def main() -> None:
         task: Task = pickle.load(sys.stdin.buffer)
     except EOFError:
         return
-    threading.Thread(target=_end_with_parent, daemon=True).start()
+    # A study takes that as it takes a kill.
+    end_after(lambda: os.read(sys.stdin.fileno(), 1))
     _worker(*task)
-
-
-def _end_with_parent() -> None:
-    """End this process once its input does; a study takes that as it takes a kill."""
-    os.read(sys.stdin.fileno(), 1)
-    os._exit(1)
 
 
 def _worker(job: Job, store: Store, number: int, end: float) -> None:
@@ -216,10 +220,7 @@ def _work(study: Study, job: Job, end: float, progress: Progress) -> None:
     with quiet():
         while (done := _done(study)) < job.trials and time.monotonic() < end:
             progress(PHRASE, done / job.trials)
-            try:
-                study.optimize(simulation, n_trials=1)
-            except KeyboardInterrupt:
-                return
+            study.optimize(simulation, n_trials=1)
 
 
 def _done(study: Study) -> int:

@@ -25,6 +25,7 @@ from planner.search.parts import divided
 from planner.search.search import Settings, search
 from planner.search.shapes import shape_table
 from tests.search.problems import ROOT, everything, random_problem, vectors
+from tests.search.test_simulated_workers import running, until
 
 SEEDS = (3, 8, 11)
 SCRIPT = """
@@ -216,7 +217,7 @@ def test_a_helper_stops_by_the_clock():
         send(message, asked)
     asked.seek(0)
     with pytest.raises(EOFError):
-        serve(asked, answers)
+        serve(lambda: pickle.load(asked), answers)
     answers.seek(0)
     ready, late, done = (pickle.load(answers) for _ in range(3))
     assert ready is None
@@ -242,14 +243,42 @@ def test_progress_never_goes_back():
     assert 0 <= shares[0] <= shares[-1] <= 1
 
 
-def test_a_helper_ends_with_its_input():
+BUSY = """
+import time
+from planner.search.parts import Part
+Part.decide = lambda *_: (print("busy", file=sys.stderr, flush=True), time.sleep(600))
+"""
+
+
+@pytest.mark.parametrize("busy", [False, True], ids=["idle", "at a part"])
+def test_a_helper_ends_with_its_input_whatever_it_is_at(busy, monkeypatch):
     """As it does when the process that started it is killed."""
+    monkeypatch.setattr(children, "BEGIN", BEGIN.replace("main()", BUSY + "main()"))
     problem = random_problem(8)
-    with start(HELPER, stdout=subprocess.PIPE) as process:
-        send((problem, shape_table(problem)), process.stdin)
-        assert pickle.load(process.stdout) is None
-        process.stdin.close()
-        assert process.wait(timeout=60) == 0
+    table = shape_table(problem)
+    with start(HELPER, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        try:
+            send((problem, table), process.stdin)
+            assert pickle.load(process.stdout) is None
+            if busy:
+                entries = Archive(problem, table).entries
+                send(Question(everything(table), entries, np.inf), process.stdin)
+                assert process.stderr.readline() == b"busy\n"
+            process.stdin.close()
+            assert process.wait(timeout=20) == 1
+        finally:
+            process.kill()
+
+
+@pytest.mark.skipif(not Path("/proc/self/task").is_dir(), reason="no /proc")
+def test_helpers_end_with_a_search_that_is_killed(tmp_path):
+    with run_script(tmp_path, "wide") as process:
+        assert any(line.startswith("sweeping") for line in process.stdout)
+        listed = Path(f"/proc/{process.pid}/task/{process.pid}/children")
+        helpers = [int(pid) for pid in listed.read_text().split()]
+        process.kill()
+    assert helpers
+    until(lambda: not any(map(running, helpers)), 1.0)
 
 
 def run_script(folder: Path, space: str = "quick") -> subprocess.Popen[str]:
