@@ -7,10 +7,12 @@ what meets the limits and picks (select/). The record holds all of it.
 
 from __future__ import annotations
 
+import re
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Literal
+from typing import Final, Literal
 
 import numpy as np
 
@@ -56,6 +58,14 @@ Scored = Literal["formula", "simulate"]
 
 SLACK = 1.5
 """Deployments up to so many times the latency targets are kept, for targets that move a little."""
+INTERRUPTED: Final = "interrupted"
+"""Why a search ends that Ctrl-C has ended."""
+CUT = (INTERRUPTED, "time limit")
+"""Why a search ends that has not looked at everything it wanted to."""
+NO_TIME = 1e-9
+"""Time limit of a search that ends as soon as it can [s]; 0 would be none."""
+STREAM = re.compile(r"/dev/stdin|/dev/fd/\d+|/proc/.+/fd/\d+")
+"""Paths of what a process has open."""
 
 
 def plan(  # noqa: PLR0913  (the options of the command line)
@@ -164,6 +174,10 @@ class Result:
     checks: tuple[Verification, ...] = ()
     simulated: int = 0
 
+    def cut(self) -> Result:
+        """Return the same, which Ctrl-C has cut short."""
+        return replace(self, found=replace(self.found, stopped=INTERRUPTED))
+
 
 @dataclass(frozen=True)
 class Work:
@@ -177,11 +191,19 @@ class Work:
     recorded: TraceLoad | None = None
 
     def answer(self, settings: Settings) -> Result:
-        """Search near the targets; where nothing meets them, everywhere, for the nearest misses."""
+        """Search near the targets; where nothing meets them, everywhere, for the nearest misses.
+
+        Both searches share the time limit; one that was cut short is not followed by another.
+        """
+        end = time.monotonic() + (settings.time_limit or np.inf)
         result = self._searched(settings, SLACK)
-        if not len(result.front.rows) and not len(result.front.untrusted):
-            result = self._searched(settings, np.inf)
-        return result
+        met = len(result.front.rows) or len(result.front.untrusted)
+        if met or result.found.stopped in CUT:
+            return result
+        if settings.time_limit is not None:
+            left = max(end - time.monotonic(), NO_TIME)
+            settings = replace(settings, time_limit=left)
+        return self._searched(settings, np.inf)
 
     def _searched(self, settings: Settings, slack: float) -> Result:
         problem = with_reach(self.made.problem, reach_of(self.slo, slack))
@@ -198,6 +220,8 @@ class Work:
         if self.slo.traffic.offline is not None:
             raise InputError("--score", ["simulate is for arrivals; offline work needs none"])
         result = self.answer(replace(settings, trials=None))
+        if result.found.stopped == INTERRUPTED:
+            return result
         desk = self.desk(result, settings.seed)
         effort = Effort(
             trials=settings.trials or TRIALS,
@@ -209,10 +233,12 @@ class Work:
         problem = with_reach(self.made.problem, reach_of(self.slo, SLACK))
         made = replace(self.made, problem=problem)
         show = self.progress or (lambda *_: None)
-        kept = simulated_archive(made, result.found, desk, self.guide(), effort, show)
+        grown = simulated_archive(made, result.found, desk, self.guide(), effort, show)
+        kept = grown.archives
         chosen = front(answers(kept), kept, self.quotes(), self.slo)
         count = sum(len(archive.simulated) for archive in kept)
-        return replace(result, archive=kept, front=chosen, simulated=count)
+        result = replace(result, archive=kept, front=chosen, simulated=count)
+        return result.cut() if grown.interrupted else result
 
     def desk(self, result: Result, seed: int) -> Desk:
         """Return what all simulations of the plan share."""
@@ -222,13 +248,22 @@ class Work:
         return Desk(scene, self.quotes(), self.slo, limits, seed, trace)
 
     def checked(self, result: Result, seed: int) -> Result:
-        """Check the picks by simulation; the archive grows by the sizes that it chose."""
+        """Check the picks by simulation; the archive grows by the sizes that it chose.
+
+        Ctrl-C ends that with what has been checked.
+        """
         desk = self.desk(result, seed)
         done = verified(desk, self.progress)
         known = {check.option for check in done.checks}
-        let_in = confirmed(desk, done.archives, done.front) if result.simulated else ()
-        checks = (*done.checks, *(check for check in let_in if check.option not in known))
-        return replace(result, archive=done.archives, front=done.front, checks=checks)
+        checks, interrupted = done.checks, done.interrupted
+        if result.simulated and not interrupted:
+            try:
+                let_in = confirmed(desk, done.archives, done.front)
+                checks = (*checks, *(check for check in let_in if check.option not in known))
+            except KeyboardInterrupt:
+                interrupted = True
+        result = replace(result, archive=done.archives, front=done.front, checks=checks)
+        return result.cut() if interrupted else result
 
     def quotes(self) -> dict[str, Quotes]:
         """Return all prices by hardware class."""
@@ -308,9 +343,16 @@ def read_slo(slo: Path | str | Slo) -> tuple[Slo, Path, Document | None]:
         return slo, Path(), None
     path = Path(slo)
     asked, document = load_with_lines(path, Slo)
-    # What is piped in, as /dev/stdin or /dev/fd/63, lies in no folder of the user's.
-    folder = Path() if path.is_relative_to("/dev") else path.parent
-    return asked, folder, document
+    return asked, Path() if _piped(path) else path.parent, document
+
+
+def _piped(path: Path) -> bool:
+    """Return whether a path names what a shell has opened, which lies in no folder of the user's.
+
+    As /dev/stdin and /dev/fd/63 do, for pipes and for files.
+    """
+    entry = path.parent.resolve() / path.name
+    return STREAM.fullmatch(str(entry)) is not None or not path.is_file()
 
 
 def for_sale(catalog: Catalog, slo: Slo, architecture: Architecture, day: str) -> tuple[Offer, ...]:

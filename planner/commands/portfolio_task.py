@@ -15,7 +15,7 @@ from planner.candidates.demand import targets
 from planner.candidates.margins import margin
 from planner.candidates.trace_load import TraceLoad
 from planner.catalog import Catalog
-from planner.commands.plan import Result, Work, to_record
+from planner.commands.plan import INTERRUPTED, Result, Work, to_record
 from planner.commands.portfolio_menu import Limited, Menu, Stand, menu
 from planner.commands.portfolio_parts import WHOLE, Part, part_slo, splits
 from planner.commands.stored import by_class
@@ -147,7 +147,7 @@ class _Workload:
         problem = with_reach(made.problem, _part_reach(task.reach, part) if near else Reach())
         guide = np.array([quote(common.catalog, sold).prices[0] for sold in made.offers])
         found = search(problem, guide, common.settings)
-        if found.stopped == "interrupted":
+        if found.stopped == INTERRUPTED:
             raise KeyboardInterrupt
         every = (part_slo(plan.slo, part) for plan in task.plans)
         wanted = {target.key: target for slo in every for target in targets(slo)}
@@ -194,6 +194,8 @@ def _planned(workload: _Workload, plan: Asked) -> tuple[Work, PlanRecord]:
     result = Result(searched.found, kept, chosen)
     if common.verify and plan.slo.traffic.offline is None:
         result = work.checked(result, common.settings.seed)
+        if result.found.stopped == INTERRUPTED:
+            raise KeyboardInterrupt
     return work, to_record(work, result, plan.inputs)
 
 

@@ -95,9 +95,22 @@ class Simulator:
         return margin(tables.efficiency, generation, chip, confidence).model_dump()
 
 
+@dataclass(frozen=True)
+class Grown:
+    """An archive with the deployments whose simulations met every target.
+
+    Attributes:
+        archives: The archive.
+        interrupted: Whether Ctrl-C has ended the search for more.
+    """
+
+    archives: tuple[ClassArchive, ...]
+    interrupted: bool = False
+
+
 def simulated_archive(
     made: Setting, found: Found, desk: Desk, guide: Floats, effort: Effort, progress: Progress
-) -> tuple[ClassArchive, ...]:
+) -> Grown:
     """Return the archive with the deployments whose simulations met every target.
 
     Args:
@@ -112,7 +125,7 @@ def simulated_archive(
     kept = archives(made, made.problem, found, confidence, limits)
     where = _around(made.problem, found, desk, guide, kept)
     if not len(where.seeds):
-        return kept
+        return Grown(kept)
     best = _simulated(where, desk, effort, progress)
     grown = with_rows(made.problem, found.entries, found.table, best.rows)
     every = archives(made, made.problem, replace(found, entries=grown.entries), confidence, limits)
@@ -122,10 +135,11 @@ def simulated_archive(
         name = made.problem.tables.hardware[grown.entries.hardware[place]].id
         entry = Checked(row=int(place - begin), upper_ms=dict(best.upper_ms[row]))
         marks.setdefault(name, []).append(entry)
-    return tuple(
+    marked = tuple(
         archive.model_copy(update={"simulated": tuple(marks.get(archive.hardware.id, ()))})
         for archive in every
     )
+    return Grown(marked, best.interrupted)
 
 
 def _around(

@@ -44,37 +44,65 @@ class Verified:
         front: Its front.
         checks: What was checked, in that order.
         complete: Whether every pick has been checked.
+        interrupted: Whether Ctrl-C has ended the checks.
     """
 
     archives: tuple[ClassArchive, ...]
     front: Front
     checks: tuple[Verification, ...]
     complete: bool
+    interrupted: bool = False
 
 
 def verified(desk: Desk, progress: Callable[[str, float], None] | None = None) -> Verified:
     """Check the picks by simulation, size them by it, and pick again until all picks are checked.
 
     A pick that cannot be made to hold leaves the front, so the next one moves up. What a
-    simulation may make cheaper than the cheapest pick is tried, too.
+    simulation may make cheaper than the cheapest pick is tried, too. Ctrl-C ends that with what
+    has been checked; the check that it meets is lost.
     """
-    scene, checks = desk.scene, list[Verification]()
+    state = Verified(desk.scene.archives, _front(desk, desk.scene.archives), (), complete=False)
     settled: set[Kind] = set()
-    while True:
-        chosen = front(answers(scene.archives), scene.archives, desk.quotes, desk.slo)
-        pending = _pending(scene.archives, chosen)
-        sized = None
-        if len(checks) < CHECKED:
-            sized = _first(desk, scene, pending) or _contender(desk, scene, chosen, settled)
-        if sized is None:
-            return Verified(scene.archives, chosen, tuple(checks), complete=not pending)
-        if progress is not None:
-            progress("simulating the picks", len(checks) / (len(checks) + max(len(pending), 1)))
-        if set(sized.names) & set(SIZED_DOWN):
-            settled.add(kind(scene.archives, sized.place, sized.row))
-        archives, check = _checked(sized)
-        scene = replace(scene, archives=archives)
-        checks.append(check)
+    try:
+        while (after := _next(desk, state, settled, progress)) is not None:
+            state = after
+    except KeyboardInterrupt:
+        return replace(state, interrupted=True)
+    return replace(state, complete=not _pending(state.archives, state.front))
+
+
+def _next(
+    desk: Desk,
+    state: Verified,
+    settled: set[Kind],
+    progress: Callable[[str, float], None] | None,
+) -> Verified | None:
+    """Return the state after one more check; None = there is nothing to check, or no more may be.
+
+    Args:
+        desk: What all checks share.
+        state: What has been checked.
+        settled: Deployments whose size simulations have settled; grows.
+        progress: Called with a phrase and the share done.
+    """
+    if len(state.checks) >= CHECKED:
+        return None
+    scene, done = replace(desk.scene, archives=state.archives), len(state.checks)
+    pending = _pending(state.archives, state.front)
+    sized = _first(desk, scene, pending) or _contender(desk, scene, state.front, settled)
+    if sized is None:
+        return None
+    if progress is not None:
+        progress("simulating the picks", done / (done + max(len(pending), 1)))
+    if set(sized.names) & set(SIZED_DOWN):
+        settled.add(kind(state.archives, sized.place, sized.row))
+    archives, check = _checked(sized)
+    checks = (*state.checks, check)
+    return Verified(archives, _front(desk, archives), checks, complete=False)
+
+
+def _front(desk: Desk, archives: tuple[ClassArchive, ...]) -> Front:
+    return front(answers(archives), archives, desk.quotes, desk.slo)
 
 
 def _pending(

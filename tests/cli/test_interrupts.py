@@ -1,6 +1,8 @@
 """Ctrl-C: the shell is told, whatever is still shown, and nothing is left running."""
 
+import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -34,6 +36,39 @@ def test_an_interrupted_search_shows_what_it_found_and_says_so_to_the_shell(tmp_
     assert code == 130
     assert "interrupted" in out
     assert '"stopped": "interrupted"' in record.read_text()
+    assert "Traceback" not in err
+
+
+def test_an_interrupted_search_that_has_found_nothing_is_not_followed_by_another():
+    command = [*PROGRAM, "--slo", str(EXAMPLES / "infeasible.yaml"), "--verbose"]
+    code, out, err = interrupted_after("trying what is usual", command)
+    assert code == 130
+    assert "No candidate meets every target so far: the search was cut short." in out
+    assert "is not proven exact, interrupted" in out
+    assert "proving the front" not in err
+    assert "Traceback" not in err
+
+
+def test_a_plan_whose_picks_are_being_simulated_is_shown_without_the_rest_of_that(tmp_path):
+    record = tmp_path / "plan.json"
+    command = [*PROGRAM, "--slo", str(EXAMPLES / "chat-70b.yaml"), "--verbose"]
+    code, out, err = interrupted_after("proving the front", [*command, "--out", str(record)])
+    assert code == 130
+    assert "is proven exact, interrupted" in out
+    assert "rest on the closed formula" in out or "no simulation has checked" in out
+    stored = json.loads(record.read_text())
+    assert stored["search"]["stopped"] == "interrupted"
+    assert stored["options"]
+    assert "Traceback" not in err
+
+
+@pytest.mark.parametrize("jobs", ["1", "2"])
+def test_an_interrupted_search_by_simulation_says_so(jobs):
+    command = [*PROGRAM, "--slo", str(EXAMPLES / "chat-70b.yaml"), "--space", "quick"]
+    command += ["--score", "simulate", "--jobs", jobs, "--trials", "2000", "--no-verify"]
+    code, out, err = interrupted_after("proving the front", [*command, "--verbose"])
+    assert code == 130
+    assert re.search(r"is proven exact.*, interrupted\n", out)
     assert "Traceback" not in err
 
 

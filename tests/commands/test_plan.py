@@ -3,8 +3,11 @@
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
+from importlib import import_module
 from pathlib import Path
-from tempfile import TemporaryFile
+from tempfile import TemporaryDirectory, TemporaryFile
+from types import SimpleNamespace
 
 import pytest
 
@@ -13,11 +16,13 @@ from planner.candidates.margins import error_factor
 from planner.catalog import load_catalog
 from planner.commands.plan import plan
 from planner.errors import InputError
+from planner.search.search import search
 from planner.spec.record import PlanRecord
 from planner.spec.slo import Slo
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 CATALOG = load_catalog()
+planning = import_module("planner.commands.plan")
 
 
 def asked(**changes) -> Slo:
@@ -239,10 +244,18 @@ class TestRefusals:
         with pytest.raises(InputError, match=str(tmp_path / "models")):
             plan(file, catalog=CATALOG)
 
+    @pytest.mark.skipif(not os.access("/dev/shm", os.W_OK), reason="no /dev/shm")
+    def test_a_folder_in_memory_is_a_folder_like_any_other(self):
+        with TemporaryDirectory(dir="/dev/shm") as folder:
+            file = Path(folder, "slo.yaml")
+            file.write_text(OWN_MODEL)
+            with pytest.raises(InputError, match=f"{folder}/models"):
+                plan(file, catalog=CATALOG)
+
     @pytest.mark.skipif(not Path("/dev/fd").is_dir(), reason="no /dev/fd")
     def test_a_model_path_in_what_is_piped_in_is_relative_to_the_current_folder(self):
         """Expected: the same message for a pipe and for a file that the shell has opened."""
-        for kind in (pipe, opened):
+        for kind in (pipe, opened, opened_by_the_process):
             with kind(OWN_MODEL) as path, pytest.raises(InputError) as refused:
                 plan(path, catalog=CATALOG)
             assert str(refused.value).startswith("models/config.json: 1 problem")
@@ -272,3 +285,40 @@ def opened(text: str) -> Iterator[Path]:
         file.write(text.encode())
         file.seek(0)
         yield Path(f"/dev/fd/{file.fileno()}")
+
+
+@contextmanager
+def opened_by_the_process(text: str) -> Iterator[Path]:
+    """As ``--slo /proc/self/fd/0 < slo.yaml`` gives it."""
+    with opened(text) as path:
+        yield Path("/proc/self/fd" if Path("/proc/self/fd").is_dir() else "/dev/fd", path.name)
+
+
+class TestALimitOfTime:
+    """Two searches, near the targets and everywhere, share it."""
+
+    def searches(self, monkeypatch, spent: float, stopped: str) -> list[float]:
+        """Return the time limits of the searches of a plan that finds nothing in 10 s."""
+        limits, clock = [], [100.0]
+
+        def timed(problem, guide, settings, progress):
+            limits.append(settings.time_limit)
+            clock[0] += spent
+            return replace(search(problem, guide, replace(settings, trials=0)), stopped=stopped)
+
+        monkeypatch.setattr(planning, "search", timed)
+        monkeypatch.setattr(planning, "time", SimpleNamespace(monotonic=lambda: clock[0]))
+        never = asked(slo={"ttft_p95_ms": 0.1, "tpot_p95_ms": 0.1})
+        plan(never, catalog=CATALOG, space="quick", time_limit=10.0)
+        return limits
+
+    def test_the_second_search_gets_what_is_left(self, monkeypatch):
+        assert self.searches(monkeypatch, 4.0, "fixed point") == [10.0, 6.0]
+
+    def test_the_second_search_has_a_limit_though_nothing_is_left(self, monkeypatch):
+        first, second = self.searches(monkeypatch, 11.0, "fixed point")
+        assert (first, 0 < second < 1e-6) == (10.0, True)
+
+    @pytest.mark.parametrize("stopped", ["interrupted", "time limit"])
+    def test_what_was_cut_short_is_not_followed_by_another_search(self, stopped, monkeypatch):
+        assert self.searches(monkeypatch, 4.0, stopped) == [10.0]

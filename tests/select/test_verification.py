@@ -224,6 +224,23 @@ def test_every_pick_of_a_plan_has_been_simulated_and_holds():
         assert check.holds == all(upper[key] <= limit for key, limit in limits.items())
 
 
+def test_checks_that_are_interrupted_keep_what_has_been_checked():
+    """Expected: the checks of an undisturbed plan, up to the one that is lost."""
+    seen = []
+
+    def impatient(phrase, _share):
+        seen.append(phrase)
+        if seen.count("simulating the picks") == 2:
+            raise KeyboardInterrupt
+
+    record, whole = plan(CHAT, space="quick", progress=impatient), a_plan(True)
+    assert record.verification == whole.verification[:1]
+    assert len(whole.verification) > 1
+    assert (record.search.stopped, record.search.proven) == ("interrupted", True)
+    assert record.options
+    assert any("rest on the closed formula" in note for note in record.assumptions)
+
+
 def test_an_unverified_plan_says_so_and_has_no_simulation():
     record = a_plan(False)
     assert record.verification == ()
