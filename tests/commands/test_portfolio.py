@@ -386,6 +386,12 @@ def test_what_is_proven_is_told_apart_from_what_is_simulated(tmp_path, verify, s
     assert record.assumptions[0].startswith("Costs, and what is proven of them, are the formula's")
 
 
+def test_checks_that_are_interrupted_end_a_portfolio(tmp_path, monkeypatch):
+    monkeypatch.setattr(portfolio_task.Work, "checked", lambda _work, result, _seed: result.cut())
+    with pytest.raises(KeyboardInterrupt):
+        made([write_slo(tmp_path, "chat")], verify=True)
+
+
 def test_where_nothing_is_served_nothing_is_said_of_chosen_deployments(tmp_path):
     record = made([write_slo(tmp_path, "never", slo=targets(0.1, 0.1))])
     said = table(record)

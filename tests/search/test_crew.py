@@ -25,7 +25,6 @@ from planner.search.parts import divided
 from planner.search.search import Settings, search
 from planner.search.shapes import shape_table
 from tests.search.problems import ROOT, everything, random_problem, vectors
-from tests.search.test_simulated_workers import running, until
 
 SEEDS = (3, 8, 11)
 SCRIPT = """
@@ -268,17 +267,6 @@ def test_a_helper_ends_with_its_input_whatever_it_is_at(busy, monkeypatch):
             assert process.wait(timeout=20) == 1
         finally:
             process.kill()
-
-
-@pytest.mark.skipif(not Path("/proc/self/task").is_dir(), reason="no /proc")
-def test_helpers_end_with_a_search_that_is_killed(tmp_path):
-    with run_script(tmp_path, "wide") as process:
-        assert any(line.startswith("sweeping") for line in process.stdout)
-        listed = Path(f"/proc/{process.pid}/task/{process.pid}/children")
-        helpers = [int(pid) for pid in listed.read_text().split()]
-        process.kill()
-    assert helpers
-    until(lambda: not any(map(running, helpers)), 1.0)
 
 
 def run_script(folder: Path, space: str = "quick") -> subprocess.Popen[str]:

@@ -80,8 +80,8 @@ def running(pid: int) -> bool:
         return False
 
 
-def until(holds, seconds: float = 60) -> None:
-    deadline = time.monotonic() + seconds
+def until(holds) -> None:
+    deadline = time.monotonic() + 60
     while not holds():
         assert time.monotonic() < deadline
         time.sleep(0.05)
