@@ -109,10 +109,25 @@ def mean_lengths(slo: Slo) -> tuple[float, float]:
     """Return the mean prompt and output [tokens]."""
     every = kinds(slo)
     total = sum(kind.share for kind in every)
+    means = [_means(kind, slo.traffic.longest) for kind in every]
     return (
-        sum(kind.share * kind.prompt.mean for kind in every) / total,
-        sum(kind.share * kind.output.mean for kind in every) / total,
+        sum(kind.share * prompt for kind, (prompt, _) in zip(every, means, strict=True)) / total,
+        sum(kind.share * output for kind, (_, output) in zip(every, means, strict=True)) / total,
     )
+
+
+def _means(kind: Kind, longest: int | None) -> tuple[float, float]:
+    """Return the mean prompt and output of a kind, cut at the longest request [tokens]."""
+    both = kind.prompt.quantile(NEARLY_ALL) + kind.output.quantile(NEARLY_ALL)
+    if longest is None or both <= longest:
+        return kind.prompt.mean, kind.output.mean
+    cut = workload(kind.prompt.quantile, kind.output.quantile, longest=longest)
+    return cut.prompt_mean, cut.output_mean
+
+
+def of_model(slo: Slo, context_tokens: int) -> Slo:
+    """Return slo.yaml with its requests cut at the longest context of its model [tokens]."""
+    return slo.model_copy(update={"traffic": slo.traffic.within(context_tokens)})
 
 
 def job_load(slo: Slo, rows: int, requests: float | None = None) -> Load:
@@ -135,16 +150,11 @@ def job_load(slo: Slo, rows: int, requests: float | None = None) -> Load:
     )
 
 
-def both_quantile(prompt: Lengths, output: Lengths, share: float) -> float:
-    """Return the quantile of prompt + output [tokens], drawn independently."""
-    return float(np.quantile(_sums(prompt, output), share))
-
-
 def context_quantile(slo: Slo, share: float) -> float:
-    """Return the quantile of prompt + output [tokens] over all kinds of requests."""
+    """Return the quantile of prompt + output [tokens] over all kinds of requests, before a cut."""
     every = kinds(slo)
     if len(every) == 1:
-        return both_quantile(every[0].prompt, every[0].output, share)
+        return float(np.quantile(_sums(every[0].prompt, every[0].output), share))
     sums = [_sums(kind.prompt, kind.output) for kind in every]
     values = np.concatenate(sums)
     weight = np.repeat([kind.share for kind in every], len(sums[0]))
@@ -167,6 +177,7 @@ def slo_mixture(slo: Slo) -> Mixture:
         workload(
             kind.prompt.quantile,
             kind.output.quantile,
+            longest=slo.traffic.longest or np.inf,
             burstiness=slo.traffic.burstiness,
             prefix_hit=slo.traffic.prefix_hit_rate,
         )

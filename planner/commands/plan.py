@@ -17,7 +17,7 @@ from typing import Final, Literal
 import numpy as np
 
 from planner import __version__
-from planner.candidates.demand import targets, with_headroom
+from planner.candidates.demand import of_model, sized_rate, targets, with_headroom
 from planner.candidates.quality import QualityCase
 from planner.candidates.trace_load import TraceLoad, with_trace
 from planner.candidates.weights_on_disk import with_weights_on_disk
@@ -41,7 +41,7 @@ from planner.select.deploy import Scene
 from planner.select.front import Front, front
 from planner.select.options import Shop
 from planner.select.resize import Desk
-from planner.select.selection import UNKEPT, assumed, checked, selection
+from planner.select.selection import UNKEPT, Selection, assumed, checked, selection
 from planner.select.trace_notes import trace_notes
 from planner.spec.architecture import Architecture
 from planner.spec.archive import ClassArchive
@@ -120,7 +120,7 @@ def plan(  # noqa: PLR0913  (the options of the command line)
     )
     asked, folder, written = read_slo(slo)
     recorded = with_trace(asked, folder) if asked.traffic.trace is not None else None
-    asked = with_headroom(recorded.slo if recorded else asked)
+    asked = recorded.slo if recorded else asked
     known = catalog if isinstance(catalog, Catalog) else load_catalog(catalog, prices=prices)
     if calibration is not None:
         known = replace(known, calibration=read_calibration(calibration))
@@ -129,6 +129,7 @@ def plan(  # noqa: PLR0913  (the options of the command line)
     named = known_model(asked, known, folder, written)
     model = with_weights_on_disk(named, known.precisions)
     asked, architecture = asked.model_copy(update={"model": model.name}), model.architecture
+    asked = with_headroom(of_model(asked, architecture.max_context_tokens))
     offers = for_sale(known, asked, architecture, day)
     made = setting(asked, known, chosen_space, architecture, offers)
     made = replace(made, notes=(*model.notes, *made.notes))
@@ -299,7 +300,7 @@ def to_record(work: Work, result: Result, inputs: Inputs) -> PlanRecord:
         untrusted=chosen.untrusted,
         misses=chosen.misses,
         relaxations=chosen.relaxations,
-        obstacle="" if len(found.table) else shortage(work.made.problem),
+        obstacle=_obstacle(work, found, chosen),
         assumptions=(
             *((f"{UNKEPT}: {found.unkept}.",) if found.unkept else ()),
             *work.made.notes,
@@ -320,6 +321,27 @@ def to_record(work: Work, result: Result, inputs: Inputs) -> PlanRecord:
             stopped=found.stopped,
         ),
         verification=result.checks,
+    )
+
+
+def _obstacle(work: Work, found: Found, chosen: Selection) -> str:
+    """Return why a plan has nothing to show, not even a miss; empty = it has something."""
+    if not len(found.table):
+        return shortage(work.made.problem)
+    return "" if chosen.options or chosen.untrusted or chosen.misses else _unserved(work.slo, found)
+
+
+def _unserved(slo: Slo, found: Found) -> str:
+    """Return, in words, why nothing that fits in memory was kept."""
+    if not found.proven:
+        return "the search ended before it found a deployment; give it more time"
+    job = slo.traffic.offline
+    load = f"traffic.rate_per_s {sized_rate(slo):g}"
+    if job is not None:
+        load = f"traffic.offline: {job.requests} requests in {job.deadline_hours:g} h"
+    return (
+        f"load: layouts fit in memory, but none carries {load} within the replicas that the"
+        " search space allows (replicas.max); lower it, or allow more hardware or replicas"
     )
 
 

@@ -18,7 +18,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from planner import __version__
-from planner.candidates.demand import with_headroom
+from planner.candidates.demand import of_model, with_headroom
 from planner.candidates.models import find_model
 from planner.candidates.trace_load import with_trace
 from planner.candidates.weights_on_disk import with_weights_on_disk
@@ -246,9 +246,10 @@ def _names(files: Sequence[Path]) -> list[str]:
 def _one(file: Path, name: str, common: Common, day: str) -> tuple[Asked, _Model]:
     asked, folder, _ = read_slo(file)
     recorded = with_trace(asked, folder) if asked.traffic.trace is not None else None
-    asked = with_headroom(recorded.slo if recorded else asked)
+    asked = recorded.slo if recorded else asked
     model = with_weights_on_disk(find_model(asked.model, folder), common.catalog.precisions)
     asked = asked.model_copy(update={"model": model.name})
+    asked = with_headroom(of_model(asked, model.architecture.max_context_tokens))
     inputs = Inputs(
         slo=asked.model_dump(mode="json", by_alias=True),
         catalog_digest=common.catalog.digest,

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from planner.candidates.demand import Target, sized_rate, slo_workload, targets
+from planner.candidates.demand import Target, of_model, sized_rate, slo_workload, targets
 from planner.candidates.models import architecture_of
 from planner.candidates.trace_load import trace_windows, whole_workload
 from planner.catalog import Catalog, load_catalog
@@ -22,6 +22,7 @@ from planner.simulate import Run, Timeline, deployment
 from planner.simulate import simulate as run_fleet
 from planner.simulate.arrivals import Arrivals
 from planner.simulate.comparison import Case, Line, compare
+from planner.spec.architecture import Architecture
 from planner.spec.option import Option
 from planner.spec.record import PlanRecord
 from planner.spec.record_file import asked_slo, read_record
@@ -123,7 +124,10 @@ def simulate(
         raise InputError(str(source), ["is offline work; there are no arrivals to simulate"])
     known = catalog if isinstance(catalog, Catalog) else load_catalog(catalog)
     known = replace(known, calibration=record.inputs.calibration)
-    work = _Work(record, chosen, slo, known, folder)
+    near = folder / slo.model
+    architecture = architecture_of(str(near) if near.exists() else slo.model)
+    slo = of_model(slo, architecture.max_context_tokens)
+    work = _Work(record, chosen, slo, known, architecture)
     if trace is not None:
         return _replayed(work, read_trace(trace), requests, seeds)
     return _drawn(work, requests, seeds)
@@ -135,14 +139,11 @@ class _Work:
     option: Option
     slo: Slo
     catalog: Catalog
-    folder: Path
+    architecture: Architecture
 
     def case(self) -> Case:
         """Return the option as a candidate under the load of slo.yaml."""
-        model = self.slo.model
-        near = self.folder / model
-        architecture = architecture_of(str(near) if near.exists() else model)
-        scene = Scene(self.catalog, architecture, self.record.archive)
+        scene = Scene(self.catalog, self.architecture, self.record.archive)
         names = [archive.hardware.id for archive in self.record.archive]
         place = np.array([names.index(self.option.hardware)], dtype=np.intp)
         row = np.array([self.option.archive_row], dtype=np.intp)

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from planner.candidates.demand import targets
+from planner.candidates.demand import of_model, targets
 from planner.candidates.hardware import hardware_class
 from planner.candidates.models import find_model
 from planner.candidates.quality import QualityCase
@@ -67,6 +67,7 @@ def open_plan(plan: PlanRecord | Path, catalog: Path | Catalog | None = None) ->
     _check_targets(record, slo, str(plan) if isinstance(plan, Path) else "plan")
     model = find_model(slo.model, folder if (folder / slo.model).exists() else Path())
     architecture = with_weights_on_disk(model, known.precisions).architecture
+    slo = of_model(slo, architecture.max_context_tokens)
     case = quality_case(slo, known, architecture)
     return Stored(record, slo, known, Scene(known, architecture, record.archive), case)
 

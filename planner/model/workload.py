@@ -75,14 +75,17 @@ def workload(
     prompt: Callable[[float], float],
     output: Callable[[float], float],
     *,
+    longest: float = np.inf,
     burstiness: float = 1.0,
     prefix_hit: float = 0.0,
 ) -> Workload:
-    """Return the statistics of independent prompt and output lengths.
+    """Return the statistics of independent prompt and output lengths, cut where they are too long.
 
     Args:
         prompt: Quantile function, rank in (0, 1) -> length [tokens].
         output: The same of the output.
+        longest: Most tokens of prompt and output together; longer outputs are cut to one token
+            less, then prompts to what is left.
         burstiness: Squared coefficient of variation of the gaps between arrivals.
         prefix_hit: Share of prompt tokens found in the prefix cache: not computed, but held.
 
@@ -92,6 +95,9 @@ def workload(
     ranks, shares = _quadrature()
     p = _lengths(prompt, ranks)
     o = _lengths(output, ranks)
+    if p.max() + o.max() > longest:
+        pairs = _cut_pairs(p, o, shares, longest)
+        return _assemble(*_of_pairs(pairs, ranks, shares), burstiness, prefix_hit)
     d = o - 1.0
     p1, p2 = _mean(shares, p), _mean(shares, p * p)
     d1, d2, d3 = (_mean(shares, d**k) for k in (1, 2, 3))
@@ -113,6 +119,58 @@ def workload(
     spread = _node_means(shares, o * o) - outputs**2
     nodes = _Nodes(prompts, weighted, outputs, spread, np.full_like(outputs, p1))
     return _assemble(moments, nodes, burstiness, prefix_hit)
+
+
+@dataclass(frozen=True)
+class _Pairs:
+    """Prompts of every pair of ranks after the cut, and the outputs.
+
+    Attributes:
+        prompt: By rank of the prompt and of the output [tokens], (points, points).
+        output: By rank of the output [tokens], (points,).
+        share: Share of the requests at each rank, (points,).
+    """
+
+    prompt: Floats
+    output: Floats
+    share: Floats
+
+
+def _cut_pairs(prompt: Floats, output: Floats, shares: Floats, longest: float) -> _Pairs:
+    """Return the lengths of independent prompts and outputs, both together at most `longest`."""
+    o = np.minimum(output.ravel(), max(longest - 1.0, 1.0))
+    p = np.clip(prompt.reshape(-1, 1), 1.0, np.maximum(longest - o, 1.0))
+    return _Pairs(p, o, shares.ravel())
+
+
+def _of_pairs(pairs: _Pairs, ranks: Floats, shares: Floats) -> tuple[_Moments, _Nodes]:
+    """Return moments and nodes of lengths that the cut made depend on each other."""
+    p, o, share = pairs.prompt, pairs.output, pairs.share
+    d = o - 1.0
+    # Means over the other length: of the prompt's powers by the output, and the other way round.
+    p_at_o, pp_at_o = share @ p, share @ p**2
+    p_at_p, pp_at_p = ((p**k @ share).reshape(ranks.shape) for k in (1, 2))
+    moments = _Moments(
+        p1=float(share @ p_at_o),
+        p2=float(share @ pp_at_o),
+        d1=float(share @ d),
+        d2=float(share @ d**2),
+        d3=float(share @ d**3),
+        pd=float(share @ (p_at_o * d)),
+        ppd=float(share @ (pp_at_o * d)),
+        pdd=float(share @ (p_at_o * d**2)),
+        o1=float(share @ o),
+        smaller=float(share @ (d * 2.0 * (1.0 - ranks.ravel()))),
+    )
+    outputs = o.reshape(ranks.shape)
+    prompts, means = _node_means(shares, p_at_p), _node_means(shares, outputs)
+    return moments, _Nodes(
+        prompt=prompts,
+        prompt_weighted=_node_means(shares, pp_at_p) / prompts,
+        output=means,
+        output_spread=_node_means(shares, outputs**2) - means**2,
+        prompt_at_output=_node_means(shares, p_at_o.reshape(ranks.shape)),
+    )
 
 
 def workload_from_samples(

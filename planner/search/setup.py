@@ -12,6 +12,7 @@ from planner.candidates.choices import Tables
 from planner.candidates.demand import (
     context_quantile,
     kinds,
+    of_model,
     sized_rate,
     slo_mixture,
     targets,
@@ -80,6 +81,7 @@ def setting(
         InputError: Names that the catalog does not know, or a context the model does not have.
     """
     longest, notes = _longest(slo, architecture)
+    slo = of_model(slo, architecture.max_context_tokens)
     weights = _weights(catalog, space, architecture)
     kv = _formats(catalog.precisions.kv, [catalog.kv_format(n).id for n in _named(space.kv)])
     engines, stacks = _stacks(slo, catalog, space)
@@ -124,7 +126,7 @@ def quality_case(slo: Slo, catalog: Catalog, architecture: Architecture) -> Qual
     return QualityCase(
         total_parameters=parameter_counts(architecture).total,
         task=slo.task,
-        context_tokens=context_quantile(slo, 0.95),
+        context_tokens=_served_context(slo, architecture, 0.95),
         native_format=architecture.native_format,
         measured={_format_key(catalog, k): v for k, v in slo.quality.measured.items()},
         allow=tuple(_format_key(catalog, key) for key in slo.quality.allow),
@@ -167,18 +169,24 @@ def with_reach(problem: Problem, reach: Reach) -> Problem:
     return replace(problem, reach=reach)
 
 
+def _served_context(slo: Slo, architecture: Architecture, share: float) -> float:
+    """Return the quantile of prompt + output [tokens] after the cut."""
+    cut = of_model(slo, architecture.max_context_tokens).traffic.longest
+    return min(context_quantile(slo, share), cut or architecture.max_context_tokens)
+
+
 def _longest(slo: Slo, architecture: Architecture) -> tuple[float, tuple[str, ...]]:
     asked, most = slo.traffic.max_context_tokens, architecture.max_context_tokens
     if asked is not None and asked > most:
         message = f"{asked} is above the {most} tokens of {architecture.name}; lower it"
         raise InputError("slo.yaml", [Fault("", "traffic.max_context_tokens", message)])
-    if asked is not None:
-        return float(asked), ()
+    limit = most if asked is None else asked
     longest = context_quantile(slo, 0.99)
-    if longest > most:
-        note = f"Requests longer than the model's {most} tokens (the p99 is {longest:.0f}) are cut."
-        return float(most), (note,)
-    return longest, ()
+    if longest > limit:
+        whose = "the model's" if asked is None else "traffic.max_context_tokens,"
+        note = f"Requests longer than {whose} {limit} tokens (the p99 is {longest:.0f}) are cut."
+        return float(limit), (note,)
+    return longest if asked is None else float(asked), ()
 
 
 def _named(names: Iterable[str]) -> tuple[str, ...]:

@@ -23,7 +23,8 @@ def shortage(problem: Problem) -> str:
         return UNSUPPORTED
     one = np.ones(len(table))
     c = table.columns(np.arange(len(table)), one, one, one)
-    pool, needed = kv_pool_bytes(c), kv_bytes(c, problem.demand.longest * one)
+    tokens, request = _largest(problem)
+    pool, needed = kv_pool_bytes(c), kv_bytes(c, tokens * one)
     best = int(np.argmin(needed - pool))
     at = table.shapes.take(np.array([best]))
     chip = problem.tables.hardware[int(at.hardware[0])].accelerator
@@ -33,7 +34,16 @@ def shortage(problem: Problem) -> str:
     return (
         f"memory: of all layouts {gpus(layout)} {chip.name} with {weights} weights come nearest;"
         f" the weights take {held:.3g} of {device:.3g} GiB a GPU and leave"
-        f" {max(pool[best], 0.0) / GIB:.3g} GiB for the KV cache, of which the longest request"
-        f" ({problem.demand.longest:.0f} tokens) needs {needed[best] / GIB:.3g} GiB; allow GPUs"
+        f" {max(pool[best], 0.0) / GIB:.3g} GiB for the KV cache, of which {request}"
+        f" ({tokens:.0f} tokens) needs {needed[best] / GIB:.3g} GiB; allow GPUs"
         " with more memory, formats with fewer bits, or a lower traffic.max_context_tokens"
     )
+
+
+def _largest(problem: Problem) -> tuple[float, str]:
+    """Return the tokens that every layout must hold, and in words the request that has them."""
+    longest, usual = problem.demand.longest, problem.demand.workload.context_end
+    if longest >= usual:
+        return longest, "the longest request"
+    # Requests stay the longer the more they write, so what is held may end beyond the p99.
+    return usual, "the mean of the requests held at a time"

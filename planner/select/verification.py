@@ -159,7 +159,7 @@ class Requests:
         prompt = np.stack([one.prompt for one in alone])[kind, row]
         output = np.stack([one.output for one in alone])[kind, row]
         drawn = Arrivals(alone[0].time, prompt, output)
-        longest = traffic.max_context_tokens
+        longest = traffic.longest
         return Drawn(drawn if longest is None else cut(drawn, longest), kind)
 
 
@@ -184,7 +184,7 @@ class Replay:
         part = slice(first, first + MOST_REQUESTS)
         time = trace.arrival_s[part] - trace.arrival_s[first]
         arrivals = Arrivals(time, trace.prompt_tokens[part], trace.output_tokens[part])
-        longest = self.slo.traffic.max_context_tokens
+        longest = self.slo.traffic.longest
         kind = np.zeros(len(arrivals), dtype=np.intp)
         return Drawn(arrivals if longest is None else cut(arrivals, longest), kind)
 

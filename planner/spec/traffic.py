@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Annotated, Self
 
-from pydantic import Field, model_validator
+from pydantic import Field, PrivateAttr, model_validator
 
 from planner.spec.base import Count, NonNegative, Positive, Spec
 from planner.spec.lengths import MAX_TOKENS, Lengths
@@ -77,6 +77,19 @@ class Traffic(Spec):
     burstiness: Annotated[float, Field(ge=0, le=1000)] = 1.0
     prefix_hit_rate: Annotated[float, Field(ge=0, lt=1)] = 0.0
     max_context_tokens: Annotated[int, Field(ge=2, le=MAX_TOKENS)] | None = None
+    _model_context: int | None = PrivateAttr(None)
+
+    @property
+    def longest(self) -> int | None:
+        """Most tokens of prompt and output together: longer requests are cut; None = any."""
+        limits = [x for x in (self.max_context_tokens, self._model_context) if x is not None]
+        return min(limits, default=None)
+
+    def within(self, model_context: int) -> Self:
+        """Return the traffic of a model that takes no more than this [tokens]."""
+        copied = self.model_copy()
+        copied._model_context = model_context
+        return copied
 
     @property
     def average_rate_per_s(self) -> float | None:

@@ -5,7 +5,11 @@ from dataclasses import replace
 import pytest
 
 from planner.catalog import load_catalog
-from planner.commands.plan import plan
+from planner.catalog.models import find_architecture
+from planner.commands.plan import plan, read_space
+from planner.cost import allowed_offers
+from planner.search.setup import setting
+from planner.search.shortage import shortage
 from planner.select.misses import _above, _text
 from planner.spec.slo import Slo
 
@@ -142,6 +146,25 @@ def test_what_no_memory_holds_is_said_with_its_figures():
     assert (record.options, record.misses) == ((), ())
     assert record.obstacle.startswith("memory: of all layouts ")
     assert "of 22.5 GiB a GPU" in record.obstacle
+
+
+@pytest.mark.parametrize(
+    ("longest", "held", "request_named"),
+    [(9e8, 1e3, "the longest request (900000000 tokens)"),
+     (1e3, 9e8, "the mean of the requests held at a time (900000000 tokens)")],
+    ids=["the longest alone", "those that are held"],
+)  # fmt: skip
+def test_the_request_that_does_not_fit_is_named_with_what_it_needs(longest, held, request_named):
+    asked = Slo.model_validate(merged(BASE, {"purchase": {"accelerators": ("l4",)}}))
+    model = find_architecture(asked.model)
+    offers = allowed_offers(CATALOG, asked.purchase, CATALOG.newest_seen)
+    problem = setting(asked, CATALOG, read_space("quick"), model, offers).problem
+    workload = replace(problem.demand.workload, context_end=held)
+    demand = replace(problem.demand, longest=longest, workload=workload)
+    told = shortage(replace(problem, demand=demand))
+    assert request_named in told
+    # By hand: 32 layers x 8 heads x 128 x 2 = 64 Ki values a token, of 1 byte.
+    assert f"needs {9e8 * 65536 / 2**30:.3g} GiB" in told
 
 
 def test_hardware_that_no_engine_runs_on_is_said():

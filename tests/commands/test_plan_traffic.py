@@ -4,13 +4,24 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from planner.candidates.demand import context_quantile, kinds, mean_lengths, targets
+from planner.candidates.demand import (
+    context_quantile,
+    kinds,
+    mean_lengths,
+    of_model,
+    slo_workload,
+    targets,
+)
 from planner.commands.plan import plan
 from planner.report import FORMATS
 from planner.search.setup import reach_of
 from planner.select.verification import Requests, Wanted, of_kind
 from planner.spec.slo import Slo
+from tests.commands.small_plans import small_plan
+from tests.search.problems import catalog
 
 BASE = {
     "model": "meta-llama/Llama-3.1-8B-Instruct",
@@ -276,3 +287,66 @@ def test_the_search_looks_as_far_as_the_most_patient_class_allows():
     # Summaries without a limit on TPOT may decode as slowly as they like.
     assert reach_of(mixed_slo(), 1.5).tpot == np.inf
     assert reach_of(an_slo({}), 2.0).ttft == pytest.approx(1.2)
+
+
+SKEWED = {
+    "prompt_tokens": {"p50": 500, "p95": 3000},
+    "output_tokens": {"p50": 10, "p95": 3000},
+}
+
+
+def test_the_formula_and_the_simulator_see_requests_cut_at_the_context_of_the_model():
+    slo = of_model(an_slo(SKEWED), 40960)
+    drawn = Requests(slo).draw(seed=3, count=60_000).arrivals
+    prompt, output = drawn.prompt, drawn.output
+    assert (prompt + output).max() == 40960
+    formula = slo_workload(slo)
+    assert (formula.prompt_mean, formula.output_mean) == mean_lengths(slo)
+    assert formula.output_mean == pytest.approx(output.mean(), rel=0.03)
+    end = ((prompt + output) * (output - 1)).sum() / (output - 1).sum()
+    assert formula.context_end == pytest.approx(end, rel=0.03)
+
+
+def test_the_shorter_of_the_context_and_the_longest_request_accepted_cuts():
+    assert an_slo({}).traffic.longest is None
+    assert of_model(an_slo({"max_context_tokens": 8192}), 40960).traffic.longest == 8192
+    assert of_model(an_slo({"max_context_tokens": 8192}), 4096).traffic.longest == 4096
+
+
+def test_outputs_with_a_long_tail_get_a_plan():
+    made = small_plan(catalog(), an_slo(SKEWED, slo={"ttft_p95_ms": 2000, "tpot_p95_ms": 50}))
+    assert made.options
+    assert not any("are cut" in told for told in made.assumptions)
+
+
+@pytest.mark.parametrize(
+    ("traffic", "told"),
+    [
+        ({}, "the model's 131072 tokens"),
+        ({"max_context_tokens": 60_000}, "traffic.max_context_tokens, 60000 tokens"),
+    ],
+    ids=["by the model", "by slo.yaml"],
+)
+def test_a_cut_that_one_request_in_a_hundred_gets_is_told(traffic, told):
+    long = {"prompt_tokens": {"p50": 100, "p95": 50_000}}
+    made = small_plan(catalog(), an_slo({**long, **traffic}))
+    assert [told in note for note in made.assumptions if "are cut" in note] == [True]
+
+
+LENGTHS = st.tuples(st.floats(0, 7), st.floats(0, 7)).map(
+    lambda powers: {"p50": 10 ** min(powers), "p95": 10 ** max(powers)}
+)
+
+
+@settings(max_examples=15, deadline=None)
+@given(prompt=LENGTHS, output=LENGTHS)
+def test_any_lengths_get_a_plan_or_a_reason_and_no_warning(prompt, output):
+    # pytest turns warnings into errors.
+    made = small_plan(catalog(), an_slo({"prompt_tokens": prompt, "output_tokens": output}))
+    assert made.options or made.untrusted or made.misses or made.obstacle
+
+
+def test_a_load_that_no_allowed_number_of_replicas_carries_is_said():
+    made = small_plan(catalog(), an_slo({"rate_per_s": 900_000.0}))
+    assert (made.options, made.misses) == ((), ())
+    assert "none carries traffic.rate_per_s 900000" in made.obstacle

@@ -104,3 +104,51 @@ def test_lengths_spread_within_a_node_as_far_as_their_quantiles():
     np.testing.assert_allclose(w.output_spread, (200.0 * w.weight) ** 2 / 12.0, rtol=1e-6)
     drawn = workload_from_samples(np.full(10**5, 10.0), 100 + 200 * np.linspace(0, 1, 10**5))
     np.testing.assert_allclose(drawn.output_spread, w.output_spread, rtol=1e-3)
+
+
+def walked(prompt, output, longest, count=400):
+    """Lengths at even ranks of both distributions, every pair, cut as a server cuts them."""
+    ranks = (np.arange(count) + 0.5) / count
+    p, o = np.meshgrid([prompt(x) for x in ranks], [output(x) for x in ranks])
+    o = np.clip(o, 1, longest - 1)
+    p = np.clip(p, 1, longest - o)
+    return p.ravel(), o.ravel()
+
+
+@pytest.mark.parametrize(
+    ("prompt", "output"),
+    [((500, 1.0894), (10, 3.4677)), ((100, 3.4677), (200, 1.6464)), ((60_000, 0.1), (900, 0.5))],
+    ids=["long outputs", "long prompts", "every prompt too long"],
+)
+def test_cut_lengths_agree_with_a_plain_walk_over_the_requests(prompt, output):
+    prompt, output = log_normal(*prompt), log_normal(*output)
+    p, o = walked(prompt, output, 8192)
+    w, d = workload(prompt, output, longest=8192), o - 1
+    assert w.prompt_mean == pytest.approx(p.mean(), rel=0.003)
+    assert w.output_mean == pytest.approx(o.mean(), rel=0.003)
+    assert w.context == pytest.approx(((p + d / 2) * d).mean() / d.mean(), rel=0.003)
+    assert w.context_end == pytest.approx(((p + o) * d).mean() / d.mean(), rel=0.003)
+    assert w.prompt_square == pytest.approx((p * p).mean(), rel=0.003)
+    assert w.mean(w.prompt_at_output)[0] == pytest.approx(p.mean(), rel=0.003)
+    assert w.steps_cv2 == pytest.approx(d.var() / d.mean() ** 2, rel=0.02, abs=1e-6)
+
+
+def test_a_limit_beyond_every_length_changes_nothing():
+    free = workload(log_normal(800, 0.8), log_normal(200, 0.7))
+    far = workload(log_normal(800, 0.8), log_normal(200, 0.7), longest=1e9)
+    assert far.context_end == free.context_end
+    np.testing.assert_array_equal(far.prompt_weighted, free.prompt_weighted)
+
+
+LENGTH = st.floats(0, 7).map(lambda power: 10**power)
+
+
+@given(p50=LENGTH, p95=LENGTH, o50=LENGTH, o95=LENGTH, longest=st.integers(2, 10**7))
+def test_no_request_ends_beyond_the_limit(p50, p95, o50, o95, longest):
+    prompt, output = (
+        log_normal(min(pair), abs(np.log(pair[1] / pair[0])) / 1.645)
+        for pair in ((p50, p95), (o50, o95))
+    )
+    w = workload(prompt, output, longest=longest)
+    assert 2 - 1e-6 <= w.prompt_mean + w.output_mean <= longest * (1 + 1e-9)
+    assert w.context <= w.context_end <= longest * (1 + 1e-9)
