@@ -119,11 +119,23 @@ def _score(catalog: Catalog, batch: Batch) -> list[Scored]:
                 batch.candidates.take(chosen),
                 batch.load.take(chosen),
             )
-            for name, values in scorer(part, parameters).items():
+            for name, values in _sensible(mode, part, scorer(part, parameters)).items():
                 columns[name][chosen] = values
     columns["longest"] = room
     columns |= _intervals(catalog, batch, columns)
     return [_scored(catalog, batch, columns, fits, row) for row in range(len(batch.rows))]
+
+
+def _sensible(mode: str, batch: Batch, scores: Scores) -> Scores:
+    """Return the scores without TPOT where outputs have no second token."""
+    if mode == "decode_only":
+        return scores
+    output = np.array([r.point.output_tokens for r in batch.resolved], dtype=float)
+    single = np.round(output) <= 1.0
+    return {
+        name: np.where(single, np.nan, values) if "tpot" in name else values
+        for name, values in scores.items()
+    }
 
 
 def _scored(catalog: Catalog, batch: Batch, columns: Scores, fits: Flags, row: int) -> Scored:

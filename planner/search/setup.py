@@ -11,6 +11,7 @@ import numpy as np
 from planner.candidates.choices import Tables
 from planner.candidates.demand import (
     context_quantile,
+    decodes,
     kinds,
     of_model,
     sized_rate,
@@ -264,7 +265,10 @@ def _losses(
 def _drafts(
     slo: Slo, catalog: Catalog, space: SearchSpace, architecture: Architecture
 ) -> tuple[tuple[SpeculationMethod | None, ...], tuple[Draft, ...], frozenset[str]]:
-    """Return the methods, the choices among them, and the ids that slo.yaml names."""
+    """Return the methods, the choices among them, and the ids that slo.yaml names.
+
+    Where no request has a second token there is nothing to draft: no method is tried beside off.
+    """
     named = slo.speculation.methods
     chosen = [n for n in named or () if n.casefold() != OFF]
     own = {
@@ -280,9 +284,10 @@ def _drafts(
     usual = sorted({tokens for lengths in ranges.values() for tokens in lengths}) or [1, 3]
     methods: list[SpeculationMethod | None] = [None]
     drafts = [Draft()] if named is None or any(n.casefold() == OFF for n in named) else []
+    idle = bool(drafts) and not decodes(slo)
     for method in catalog.speculation.methods:
         wanted = method.id in asked if named is not None else method.id in {*ranges, *asked}
-        if not wanted:
+        if idle or not wanted:
             continue
         methods.append(method)
         row = acceptance(method, slo.task, architecture)

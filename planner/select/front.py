@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from planner.candidates.demand import decodes
 from planner.cost import Quotes
 from planner.model.arrays import Floats, Indices
 from planner.pareto import nondominated, rounded
@@ -30,6 +31,7 @@ class Front:
         points: Their objectives, (n, m).
         every: Prices with flagged rows.
         untrusted: Rows worth knowing of that picks may not rest on, cheapest first.
+        decodes: Whether any request has a second token: else nobody has a TPOT.
     """
 
     trusted: Priced
@@ -37,6 +39,7 @@ class Front:
     points: Floats
     every: Priced
     untrusted: Indices
+    decodes: bool = True
 
 
 def front(
@@ -61,7 +64,14 @@ def front(
         good &= ~found.unvalidated
     rows = _best(values, np.flatnonzero(good))
     rows = rows[np.lexsort((*values[rows].T[::-1], cost(trusted)[rows]))]
-    return Front(trusted, rows, values[rows], every, _untrusted(every, trusted, rows, slo))
+    return Front(
+        trusted=trusted,
+        rows=rows,
+        points=values[rows],
+        every=every,
+        untrusted=_untrusted(every, trusted, rows, slo),
+        decodes=decodes(slo),
+    )
 
 
 def holds(answer: Priced) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:

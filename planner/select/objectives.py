@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from planner.candidates.demand import decodes
 from planner.model.arrays import Floats
 from planner.pareto import rounded
 from planner.select.answers import Priced
@@ -54,9 +55,14 @@ OFFLINE = (
 
 
 def chosen(slo: Slo) -> tuple[Objective, ...]:
-    """Return the objectives of slo.yaml; offline without those that are latencies."""
-    offline = slo.traffic.offline is not None
-    return tuple(BY_NAME[name] for name in slo.objectives if not offline or name in OFFLINE)
+    """Return the objectives of slo.yaml that mean something; the cost where none does.
+
+    Latencies mean nothing to offline work, TPOT nothing where no request has a second token.
+    """
+    left = OFFLINE if slo.traffic.offline is not None else tuple(BY_NAME)
+    gaps = decodes(slo)
+    names = [n for n in slo.objectives if n in left and (gaps or not n.startswith("tpot"))]
+    return tuple(BY_NAME[name] for name in names or ("usd_per_mtok_output",))
 
 
 def points(priced: Priced, objectives: Sequence[Objective]) -> Floats:

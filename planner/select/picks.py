@@ -6,8 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from planner.model.arrays import Floats, Indices
-from planner.select.answers import Priced
+from planner.model.arrays import Floats
 from planner.select.front import Front, cost
 
 SHOWN = 12
@@ -22,7 +21,8 @@ def picks(front: Front) -> dict[str, int]:
     if not len(front.rows):
         return {}
     offline = not np.isnan(front.trusted.answers.columns["run_hours"][front.rows]).any()
-    rules = {name: rule for name, rule in RULES.items() if not (offline and name in LATENCIES)}
+    without = LATENCIES if offline else LATENCIES[1:] if not front.decodes else ()
+    rules = {name: rule for name, rule in RULES.items() if name not in without}
     price = cost(front.trusted)[front.rows]
     return {
         name: int(np.lexsort((price, *reversed(rule(front))))[0]) for name, rule in rules.items()
@@ -79,7 +79,7 @@ def shown(front: Front, picked: dict[str, int]) -> list[int]:
         return []
     logs = _logs(front.points)
     taken = sorted(set(picked.values()))
-    left = _distinct(front.trusted, front.rows, taken)
+    left = _distinct(front, taken)
     chosen: list[int] = []
     while left and len(chosen) < SHOWN:
         at = logs[[*taken, *chosen]]
@@ -88,16 +88,14 @@ def shown(front: Front, picked: dict[str, int]) -> list[int]:
     return sorted(chosen)
 
 
-def _distinct(answer: Priced, rows: Indices, taken: list[int]) -> list[int]:
+def _distinct(front: Front, taken: list[int]) -> list[int]:
     """Return positions that differ from the taken ones and from each other by SAME."""
-    found = answer.answers
+    answer, rows, found = front.trusted, front.rows, front.trusted.answers
+    seen_by_users = ("ttft_p95_ms", "tpot_p95_ms") if front.decodes else ("ttft_p95_ms",)
     seen = np.column_stack(
         [
             np.log(cost(answer)[rows]),
-            *(
-                np.log(np.minimum(found.latency[key][rows], 1e12))
-                for key in ("ttft_p95_ms", "tpot_p95_ms")
-            ),
+            *(np.log(np.minimum(found.latency[key][rows], 1e12)) for key in seen_by_users),
             found.columns["loss_objective"][rows],
         ]
     )

@@ -89,3 +89,13 @@ def test_ten_thousand_rows_take_two_seconds_of_a_core_or_four_of_a_busy_one(rows
     begin = time.process_time()
     score_points(CATALOG, points)
     assert time.process_time() - begin < 4
+
+
+@pytest.mark.parametrize("mode", ["closed_loop", "open_loop", "offline_batch"])
+def test_outputs_of_one_token_have_no_tpot(mode):
+    changed = {"open_loop": {"rate_per_s": "2"}, "offline_batch": {"requests": "100"}}
+    figures = score(mode=mode, output_tokens="1", **changed.get(mode, {})).figures
+    assert math.isfinite(figures["ttft_ms"])
+    blank = [name for name in COLUMNS if "tpot" in name]
+    assert len(blank) >= 4
+    assert all(math.isnan(figures[name]) for name in blank)

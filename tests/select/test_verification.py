@@ -18,6 +18,7 @@ from planner.cost import allowed_offers, quote
 from planner.report import FORMATS
 from planner.select.answers import answers
 from planner.select.front import front
+from planner.select.objectives import chosen
 from planner.select.picks import picks
 from planner.select.resize import fewest, fewest_stable
 from planner.select.verification import SERVERS, Requests, Wanted, observe, percentile
@@ -111,6 +112,32 @@ def test_a_plan_for_outputs_of_one_token_has_no_tpot_and_its_picks_are_checked(o
         assert [target.key for target in option.targets] == ["ttft_p95_ms"]
     assert not list(loose_ends(record))
     assert "TPOT simulated │ -" in " ".join(FORMATS["table"](record, width=160).split())
+
+
+def test_where_nobody_has_a_tpot_nothing_is_chosen_for_it_and_nothing_is_drafted():
+    record = plan(asked(1), space="quick", trials=20, verify=False)
+    assert set(record.picks) == {"cheapest", "balanced", "lowest_ttft", "best_quality"}
+    assert {option.speculation for option in record.options} == {"off"}
+    seen = [
+        (o.money.usd_per_mtok_output, o.ttft.p95_ms, np.ceil(2 * o.quality.median))
+        for o in record.options
+    ]
+    for one in seen:
+        beaten = [all(a <= b for a, b in zip(other, one, strict=True)) for other in seen]
+        assert sum(beaten) == sum(other == one for other in seen)
+
+
+def test_a_method_that_was_asked_for_alone_is_tried_though_it_drafts_nothing():
+    slo = asked(1)
+    alone = slo.speculation.model_copy(update={"methods": ("ngram",)})
+    record = plan(slo.model_copy(update={"speculation": alone}), space="quick", verify=False)
+    assert {option.speculation for option in record.options} == {"ngram"}
+
+
+def test_objectives_on_tpot_alone_leave_the_cost_where_nobody_has_one():
+    slo = asked(1).model_copy(update={"objectives": ("tpot_p50_ms", "tpot_p95_ms")})
+    assert [objective.name for objective in chosen(slo)] == ["usd_per_mtok_output"]
+    assert len(chosen(slo.model_copy(update={"traffic": asked(9).traffic}))) == 2
 
 
 def test_a_class_of_one_token_has_no_target_on_tpot_and_the_other_keeps_its_own():
