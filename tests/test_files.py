@@ -243,10 +243,22 @@ def test_devices_are_written_to_and_not_replaced():
     assert null.is_char_device()
 
 
-@pytest.mark.parametrize("name", ["", "missing/plan.json"])
-def test_a_place_that_cannot_be_written_is_named(tmp_path, name):
-    with pytest.raises(InputError, match=r"cannot be written \(.*\); name a file in a folder"):
-        files.write_text(tmp_path / name, "x")
+@pytest.mark.parametrize(
+    ("name", "fault"),
+    [
+        ("", "cannot be written (Is a directory); name a file in a folder you may write to"),
+        ("gone/plan.json", "there is no folder FOLDER/gone); make it first, or name a file in"),
+        ("a/b/plan.json", "there is no folder FOLDER/a/b); make it first"),
+        ("file/plan.json", "FOLDER/file is a file, not a folder); name a file in a folder"),
+        ("file/sub/plan.json", "FOLDER/file is a file, not a folder); name a file in a folder"),
+    ],
+)
+@pytest.mark.parametrize("ask", [lambda path: files.write_text(path, "x"), files.check_writable])
+def test_a_place_that_cannot_be_written_is_named_with_its_fault(tmp_path, name, fault, ask):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(InputError) as raised:
+        ask(tmp_path / name)
+    assert fault.replace("FOLDER", str(tmp_path)) in str(raised.value)
 
 
 def test_the_digest_is_sha_256_of_the_parts_with_their_lengths():

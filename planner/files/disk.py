@@ -92,7 +92,10 @@ def make_folder(path: Path) -> Path:
     except FileExistsError:
         raise InputError(str(path), ["a file, not a folder; name a folder"]) from None
     except OSError as error:
-        raise InputError(str(path), [f"cannot be made ({error.strerror}); name another"]) from None
+        near, reason = _nearest(path), error.strerror
+        if isinstance(error, NotADirectoryError):
+            reason = f"{near} is a file, not a folder"
+        raise InputError(str(path), [f"cannot be made ({reason}); name another"]) from None
     return path
 
 
@@ -115,8 +118,23 @@ def check_writable(path: Path | None) -> None:
 
 
 def _unwritable(path: Path, reason: str) -> InputError:
-    message = f"cannot be written ({reason}); name a file in a folder you may write to"
-    return InputError(str(path), [message])
+    repair = "name a file in a folder you may write to"
+    near = _nearest(path.parent)
+    if near.exists() and not near.is_dir():
+        reason, repair = f"{near} is a file, not a folder", "name a file in a folder"
+    elif near != path.parent:
+        reason = f"there is no folder {path.parent}"
+        repair = "make it first, or name a file in a folder that exists"
+    return InputError(str(path), [f"cannot be written ({reason}); {repair}"])
+
+
+def _nearest(folder: Path) -> Path:
+    """Return the folder, or the first above it that exists, be it a file."""
+    try:
+        return next((path for path in (folder, *folder.parents) if path.exists()), folder)
+    except OSError:
+        # A name that is too long, or a folder that may not be searched: the reason says so.
+        return folder
 
 
 def digest(*parts: bytes | str) -> str:

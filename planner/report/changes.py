@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from planner.report import words
-from planner.select.changes import Changes, PickChange, PriceChange
+from planner.select.changes import Changes, InputChange, PickChange, PriceChange
 from planner.spec.offer import Offer
 from planner.spec.option import Option
 
@@ -26,7 +26,7 @@ def _lines(changes: Changes) -> Iterator[str]:
         yield from _pick(change)
     if not changes.picks:
         yield "No pick changed."
-    yield from _some("Inputs", [f"{c.key}: {c.before} -> {c.after}" for c in changes.inputs])
+    yield from _some("Inputs", [_input(change) for change in changes.inputs])
     yield from _some("Prices", [_price(change) for change in changes.prices])
     yield from _some("New on the front", [_option(option) for option in changes.entered])
     yield from _some("No longer on the front", [_option(option) for option in changes.left])
@@ -40,6 +40,21 @@ def _some(title: str, lines: list[str]) -> Iterator[str]:
     yield from (f"  {line}" for line in lines[:LISTED])
     if len(lines) > LISTED:
         yield f"  and {len(lines) - LISTED} more"
+
+
+def _input(change: InputChange) -> str:
+    return f"{change.key}: {_value(change.before)} -> {_value(change.after)}"
+
+
+def _value(value: object) -> str:
+    """Return an input as slo.yaml would state it; - = it is not there."""
+    if value is None:
+        return "-"
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, list | tuple):
+        return ", ".join(_value(part) for part in value)
+    return f"{value:.12g}" if isinstance(value, float) else str(value)
 
 
 def _pick(change: PickChange) -> Iterator[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -114,12 +114,39 @@ def _inputs(old: PlanRecord, new: PlanRecord) -> Iterator[InputChange]:
             yield InputChange(key, one.get(key), two.get(key))
 
 
+NAMES = ("name", "id", "method")
+"""Keys that an entry of a list goes by, the first that it has; else its place."""
+
+
 def _flat(value: Any, key: str = "") -> Iterator[tuple[str, Any]]:
-    if isinstance(value, Mapping) and value:
+    """Yield each value with its dotted key; what is empty counts as not there."""
+    if isinstance(value, Mapping):
         for name, part in value.items():
             yield from _flat(part, f"{key}.{name}" if key else str(name))
+    elif isinstance(value, list | tuple) and any(isinstance(part, Mapping) for part in value):
+        yield from _flat(_by_name(value), key)
+    elif isinstance(value, list | tuple):
+        yield key, list(value) or None
     else:
-        yield key, list(value) if isinstance(value, tuple) else value
+        yield key, value
+
+
+def _by_name(entries: Sequence[Any]) -> dict[str, Any]:
+    """Return entries by the name that each goes by; by place where not all have their own."""
+    keys = [
+        next((key for key in NAMES if isinstance(entry, Mapping) and entry.get(key)), "")
+        for entry in entries
+    ]
+    own = [str(entry[key]) if key else "" for key, entry in zip(keys, entries, strict=True)]
+    if not all(own) or len(set(own)) < len(own):
+        return {str(number): entry for number, entry in enumerate(entries, start=1)}
+    return {name: _without(entry, key) for name, key, entry in zip(own, keys, entries, strict=True)}
+
+
+def _without(entry: Mapping[str, Any], key: str) -> Mapping[str, Any]:
+    """Return an entry without its name, unless it says nothing else."""
+    rest = {name: part for name, part in entry.items() if name != key}
+    return rest if any(value is not None for _, value in _flat(rest)) else entry
 
 
 def _prices(old: tuple[Offer, ...], new: tuple[Offer, ...]) -> Iterator[PriceChange]:

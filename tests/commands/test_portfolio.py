@@ -341,9 +341,9 @@ def test_the_command_refuses_an_unknown_format_and_two_kinds_of_workers(tmp_path
 @pytest.mark.parametrize(
     ("out", "message"),
     [
-        ("file/out", "cannot be made (Not a directory); name another"),
+        ("file/out", "file is a file, not a folder); name another"),
         ("file", "a file, not a folder; name a folder"),
-        ("gone/all.json", "cannot be written (No such file or directory); name a file"),
+        ("gone/all.json", "gone); make it first, or name a file in a folder that exists"),
     ],
 )
 def test_an_out_that_cannot_be_written_is_told_before_any_search(

@@ -11,6 +11,52 @@ def test_two_records_of_the_same_inputs_differ_in_nothing():
     assert render(changes(record(), record())) == "Nothing changed.\n"
 
 
+def test_classes_of_requests_instead_of_one_are_told_value_by_value():
+    def asked(traffic):
+        inputs = record().inputs
+        return record(inputs=inputs.model_copy(update={"slo": {"traffic": traffic}}))
+
+    lengths = {"p50": 500.0, "p95": 900.0}
+    chat = {"name": "chat", "share": 0.75, "prompt_tokens": lengths, "slo": {"ttft_p50_ms": None}}
+    one = {"classes": None, "prompt_tokens": lengths, "trace": None}
+    two = {"classes": (chat, {**chat, "name": "code", "share": 0.25}), "prompt_tokens": None}
+    text = render(changes(asked(one), asked(two)))
+    lines = text[text.index("Inputs") :].splitlines()[1:]
+    assert sorted(line.strip() for line in lines) == [
+        "slo.traffic.classes.chat.prompt_tokens.p50: - -> 500",
+        "slo.traffic.classes.chat.prompt_tokens.p95: - -> 900",
+        "slo.traffic.classes.chat.share: - -> 0.75",
+        "slo.traffic.classes.code.prompt_tokens.p50: - -> 500",
+        "slo.traffic.classes.code.prompt_tokens.p95: - -> 900",
+        "slo.traffic.classes.code.share: - -> 0.25",
+        "slo.traffic.prompt_tokens.p50: 500 -> -",
+        "slo.traffic.prompt_tokens.p95: 900 -> -",
+    ]
+
+
+def test_entries_without_a_name_of_their_own_go_by_their_place():
+    def asked(*entries):
+        inputs = record().inputs
+        return record(inputs=inputs.model_copy(update={"space": {"speculation": entries}}))
+
+    off, ngram = {"method": "off", "draft_tokens": None}, {"method": "ngram", "draft_tokens": (3,)}
+    more = render(changes(asked(off), asked(off, ngram)))
+    assert "Inputs (1)\n  space.speculation.ngram.draft_tokens: - -> 3\n" in more
+    bare = render(changes(asked(ngram), asked(ngram, off)))
+    assert "Inputs (1)\n  space.speculation.off.method: - -> off\n" in bare
+    twice = render(changes(asked(off, off), asked(off, off, ngram)))
+    assert "space.speculation.3.method: - -> ngram" in twice
+
+
+def test_a_share_of_a_class_that_moved_is_one_line():
+    def asked(share):
+        slo = {"traffic": {"classes": ({"name": "chat", "share": share},)}, "engines": ("vllm",)}
+        return record(inputs=record().inputs.model_copy(update={"slo": slo}))
+
+    text = render(changes(asked(0.5), asked(0.75)))
+    assert "Inputs (1)\n  slo.traffic.classes.chat.share: 0.5 -> 0.75\n" in text
+
+
 def test_a_price_change_shows_both_prices_and_the_share():
     dearer = offer(list_price_per_hour=5.0)
     sold = option(money=money(price(dearer), 5.0))
