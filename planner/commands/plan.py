@@ -7,32 +7,31 @@ what meets the limits and picks (select/). The record holds all of it.
 
 from __future__ import annotations
 
-import re
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Final, Literal
+from typing import Literal
 
 import numpy as np
 
 from planner import __version__
-from planner.candidates.demand import of_model, sized_rate, targets, with_headroom
+from planner.candidates.demand import of_model, targets, with_headroom
 from planner.candidates.quality import QualityCase
 from planner.candidates.trace_load import TraceLoad, with_trace
 from planner.candidates.weights_on_disk import with_weights_on_disk
-from planner.catalog import Catalog, data_root, load_catalog
+from planner.catalog import Catalog, load_catalog
 from planner.commands.arguments import check_arguments
 from planner.commands.day import checked_day
+from planner.commands.inputs import read_slo, read_space
 from planner.commands.slo_names import known_model
 from planner.cost import Quotes, allowed_offers, quote
 from planner.cost_owned import owned_offers, use_of
-from planner.errors import InputError, suggestion
-from planner.files import Document
+from planner.errors import InputError
 from planner.search.columns import archives
-from planner.search.search import Found, Settings, search
+from planner.search.search import CUT, INTERRUPTED, Found, Settings, search
 from planner.search.setup import Setting, quality_case, reach_of, setting, with_reach
-from planner.search.shortage import shortage
+from planner.search.shortage import shortage, unserved
 from planner.search.storage import Address
 from planner.search.stored_study import Identity, Store
 from planner.select.answers import answers
@@ -46,7 +45,6 @@ from planner.select.trace_notes import trace_notes
 from planner.spec.architecture import Architecture
 from planner.spec.archive import ClassArchive
 from planner.spec.calibration import read_calibration
-from planner.spec.load import load_with_lines, load_yaml
 from planner.spec.offer import Offer
 from planner.spec.record import Inputs, PlanRecord, SearchReport
 from planner.spec.slo import Slo
@@ -58,14 +56,8 @@ Scored = Literal["formula", "simulate"]
 
 SLACK = 1.5
 """Deployments up to so many times the latency targets are kept, for targets that move a little."""
-INTERRUPTED: Final = "interrupted"
-"""Why a search ends that Ctrl-C has ended."""
-CUT = (INTERRUPTED, "time limit")
-"""Why a search ends that has not looked at everything it wanted to."""
 NO_TIME = 1e-9
 """Time limit of a search that ends as soon as it can [s]; 0 would be none."""
-STREAM = re.compile(r"/dev/stdin|/dev/fd/\d+|/proc/.+/fd/\d+")
-"""Paths of what a process has open."""
 
 
 def plan(  # noqa: PLR0913  (the options of the command line)
@@ -328,21 +320,8 @@ def _obstacle(work: Work, found: Found, chosen: Selection) -> str:
     """Return why a plan has nothing to show, not even a miss; empty = it has something."""
     if not len(found.table):
         return shortage(work.made.problem)
-    return "" if chosen.options or chosen.untrusted or chosen.misses else _unserved(work.slo, found)
-
-
-def _unserved(slo: Slo, found: Found) -> str:
-    """Return, in words, why nothing that fits in memory was kept."""
-    if not found.proven:
-        return "the search ended before it found a deployment; give it more time"
-    job = slo.traffic.offline
-    load = f"traffic.rate_per_s {sized_rate(slo):g}"
-    if job is not None:
-        load = f"traffic.offline: {job.requests} requests in {job.deadline_hours:g} h"
-    return (
-        f"load: layouts fit in memory, but none carries {load} within the replicas that the"
-        " search space allows (replicas.max); lower it, or allow more hardware or replicas"
-    )
+    shown = chosen.options or chosen.untrusted or chosen.misses
+    return "" if shown else unserved(work.slo, proven=found.proven)
 
 
 def _within(settings: Settings, slack: float) -> Settings:
@@ -351,30 +330,6 @@ def _within(settings: Settings, slack: float) -> Settings:
     if store is None:
         return settings
     return replace(settings, store=replace(store, identity=store.identity.of(slack=slack)))
-
-
-def read_slo(slo: Path | str | Slo) -> tuple[Slo, Path, Document | None]:
-    """Return an SLO, the folder that its paths start from and, for lines, its file, if it has one.
-
-    The file is read once: a pipe has nothing left for a second time.
-
-    Raises:
-        InputError: It cannot be used.
-    """
-    if isinstance(slo, Slo):
-        return slo, Path(), None
-    path = Path(slo)
-    asked, document = load_with_lines(path, Slo)
-    return asked, Path() if _piped(path) else path.parent, document
-
-
-def _piped(path: Path) -> bool:
-    """Return whether a path names what a shell has opened, which lies in no folder of the user's.
-
-    As /dev/stdin and /dev/fd/63 do, for pipes and for files.
-    """
-    entry = path.parent.resolve() / path.name
-    return STREAM.fullmatch(str(entry)) is not None or not path.is_file()
 
 
 def for_sale(catalog: Catalog, slo: Slo, architecture: Architecture, day: str) -> tuple[Offer, ...]:
@@ -392,19 +347,3 @@ def for_sale(catalog: Catalog, slo: Slo, architecture: Architecture, day: str) -
     own = owned_offers(catalog, slo.purchase, use_of(slo, architecture), day)
     every = sorted((*catalog.offers, *own), key=lambda offer: offer.key)
     return allowed_offers(replace(catalog, offers=tuple(every)), slo.purchase, day)
-
-
-def read_space(space: str | Path | SearchSpace) -> SearchSpace:
-    """Return a search space by name or from a file (raises InputError)."""
-    if isinstance(space, SearchSpace):
-        return space
-    shipped = data_root() / "search_spaces"
-    path = shipped / f"{space}.yaml"
-    if isinstance(space, Path) or not path.is_file():
-        path = Path(space)
-    if not path.is_file() and path.suffix not in (".yaml", ".yml"):
-        names = sorted(file.stem for file in shipped.glob("*.yaml"))
-        near = suggestion(str(space), names)
-        hint = near or f"; known are {', '.join(names)}, or give a file"
-        raise InputError("--space", [f"unknown space '{space}'{hint}"])
-    return load_yaml(path, SearchSpace)

@@ -25,7 +25,8 @@ from planner.candidates.weights_on_disk import with_weights_on_disk
 from planner.catalog import Catalog, load_catalog
 from planner.commands.arguments import check_arguments
 from planner.commands.day import checked_day
-from planner.commands.plan import SLACK, for_sale, read_slo, read_space
+from planner.commands.inputs import read_slo, read_space
+from planner.commands.plan import SLACK, for_sale
 from planner.commands.portfolio_choice import combined, shared_limits
 from planner.commands.portfolio_menu import Limited
 from planner.commands.portfolio_task import Asked, Common, Finished, Task, run

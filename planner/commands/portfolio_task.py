@@ -15,7 +15,7 @@ from planner.candidates.demand import targets
 from planner.candidates.margins import margin
 from planner.candidates.trace_load import TraceLoad
 from planner.catalog import Catalog
-from planner.commands.plan import INTERRUPTED, Result, Work, to_record
+from planner.commands.plan import Result, Work, to_record
 from planner.commands.portfolio_menu import Limited, Menu, Stand, menu
 from planner.commands.portfolio_parts import WHOLE, Part, part_slo, splits
 from planner.commands.stored import by_class
@@ -24,7 +24,7 @@ from planner.counting import counted
 from planner.model.arrays import Floats, Indices
 from planner.search.columns import STANDARD, archives
 from planner.search.problem import Reach
-from planner.search.search import Found, Settings, search
+from planner.search.search import INTERRUPTED, Found, Settings, search
 from planner.search.setup import Setting, reach_of, setting, with_reach
 from planner.select.answers import Mask, answers
 from planner.select.deploy import Scene

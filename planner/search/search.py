@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Final, Literal
 
 import numpy as np
 
@@ -25,6 +25,10 @@ if TYPE_CHECKING:
     from planner.search.crew import Crew
 
 Stopped = Literal["fixed point", "trials", "time limit", "interrupted"]
+OUT_OF_TIME: Final = "time limit"
+INTERRUPTED: Final = "interrupted"
+CUT = (OUT_OF_TIME, INTERRUPTED)
+"""Why a search ends that has not looked at everything it wanted to; the second by Ctrl-C."""
 Progress = Callable[[str, float], None]
 
 TRIALS = 50
@@ -107,8 +111,8 @@ class _Search:
 
     def late(self) -> bool:
         if time.monotonic() > self.end:
-            self.stopped = "time limit"
-        return self.stopped == "time limit"
+            self.stopped = OUT_OF_TIME
+        return self.stopped == OUT_OF_TIME
 
     def run(self, guide: Floats) -> None:
         if self.settings.enumerate_all:
@@ -120,7 +124,7 @@ class _Search:
             with nullcontext() if cheap else self.started() as self.crew:
                 self.search(guide, cheap)
         except KeyboardInterrupt:
-            self.stopped = "interrupted"
+            self.stopped = INTERRUPTED
         if self.settings.store is not None:
             store, left = self.settings.store, self.left_to_proof
             self.unkept = add_archive(store, self.archive, guide, left, self.progress)

@@ -1,13 +1,15 @@
-"""Why a search has nothing to look at: no engine runs the model there, or no memory holds it."""
+"""Why a search has nothing to show: no engine runs it, no memory holds it, no layout carries it."""
 
 from __future__ import annotations
 
 import numpy as np
 
+from planner.candidates.demand import sized_rate
 from planner.model.memory import kv_bytes, kv_pool_bytes, weight_bytes
 from planner.search.allowed import gpus
 from planner.search.problem import Problem
 from planner.search.shapes import supported
+from planner.spec.slo import Slo
 from planner.units import GIB
 
 UNSUPPORTED = (
@@ -47,3 +49,22 @@ def _largest(problem: Problem) -> tuple[float, str]:
         return longest, "the longest request"
     # Requests stay the longer the more they write, so what is held may end beyond the p99.
     return usual, "the mean of the requests held at a time"
+
+
+def unserved(slo: Slo, *, proven: bool) -> str:
+    """Return, in words, why nothing that fits in memory was kept.
+
+    Args:
+        slo: The load.
+        proven: Whether everything has been looked at.
+    """
+    if not proven:
+        return "the search ended before it found a deployment; give it more time"
+    job = slo.traffic.offline
+    load = f"traffic.rate_per_s {sized_rate(slo):g}"
+    if job is not None:
+        load = f"traffic.offline: {job.requests} requests in {job.deadline_hours:g} h"
+    return (
+        f"load: layouts fit in memory, but none carries {load} within the replicas that the"
+        " search space allows (replicas.max); lower it, or allow more hardware or replicas"
+    )

@@ -6,7 +6,8 @@ import pytest
 
 from planner.catalog import load_catalog
 from planner.catalog.models import find_architecture
-from planner.commands.plan import plan, read_space
+from planner.commands.inputs import read_space
+from planner.commands.plan import plan
 from planner.cost import allowed_offers
 from planner.search.setup import setting
 from planner.search.shortage import shortage

@@ -7,7 +7,8 @@ import random
 import numpy as np
 import pytest
 
-from planner.commands.plan import plan, read_slo
+from planner.commands.inputs import read_slo
+from planner.commands.plan import plan
 from planner.commands.stored import open_plan
 from planner.select.answers import answers
 from planner.select.front import front, holds

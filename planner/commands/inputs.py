@@ -1,0 +1,56 @@
+"""What a plan reads besides the catalog: slo.yaml and the search space."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from planner.catalog import data_root
+from planner.errors import InputError, suggestion
+from planner.files import Document
+from planner.spec.load import load_with_lines, load_yaml
+from planner.spec.slo import Slo
+from planner.spec.space import SearchSpace
+
+STREAM = re.compile(r"/dev/stdin|/dev/fd/\d+|/proc/.+/fd/\d+")
+"""Paths of what a process has open."""
+
+
+def read_slo(slo: Path | str | Slo) -> tuple[Slo, Path, Document | None]:
+    """Return an SLO, the folder that its paths start from and, for lines, its file, if it has one.
+
+    The file is read once: a pipe has nothing left for a second time.
+
+    Raises:
+        InputError: It cannot be used.
+    """
+    if isinstance(slo, Slo):
+        return slo, Path(), None
+    path = Path(slo)
+    asked, document = load_with_lines(path, Slo)
+    return asked, Path() if _piped(path) else path.parent, document
+
+
+def _piped(path: Path) -> bool:
+    """Return whether a path names what a shell has opened, which lies in no folder of the user's.
+
+    As /dev/stdin and /dev/fd/63 do, for pipes and for files.
+    """
+    entry = path.parent.resolve() / path.name
+    return STREAM.fullmatch(str(entry)) is not None or not path.is_file()
+
+
+def read_space(space: str | Path | SearchSpace) -> SearchSpace:
+    """Return a search space by name or from a file (raises InputError)."""
+    if isinstance(space, SearchSpace):
+        return space
+    shipped = data_root() / "search_spaces"
+    path = shipped / f"{space}.yaml"
+    if isinstance(space, Path) or not path.is_file():
+        path = Path(space)
+    if not path.is_file() and path.suffix not in (".yaml", ".yml"):
+        names = sorted(file.stem for file in shipped.glob("*.yaml"))
+        near = suggestion(str(space), names)
+        hint = near or f"; known are {', '.join(names)}, or give a file"
+        raise InputError("--space", [f"unknown space '{space}'{hint}"])
+    return load_yaml(path, SearchSpace)
