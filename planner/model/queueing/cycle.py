@@ -95,8 +95,9 @@ def prompt_wait(s: Service, batch: Batch, arrivals: Arrivals) -> Wait:
     w = s.workload
     # Of an idle server: what fewer of those behind a prompt fit, it does not wait less by.
     spare = np.ceil(s.tokens / s.budget) * s.budget - s.tokens
-    later = (arrivals.rate * cycle.met / 2.0 + size - 1.0) * s.tokens_mean
-    fit = w.mean(np.minimum(spare / np.maximum(later, 1e-9), 1.0))
+    # Of a geometric number of prompts, as much as finds room: exact up to the room of one.
+    later = arrivals.rate * cycle.met / 2.0 + size - 1.0
+    fit = w.mean(np.minimum(spare / (s.tokens_mean * (1.0 + later)), 1.0))
     wait = _moments(s, batch, cycle, size, fit)
     quiet = cycle.empty * cycle.pause / cycle.mean / size
     quiet = quiet * np.exp(-arrivals.rate * cycle.pause * (1.0 + fit) / 2.0 / size)
