@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import isfinite
 from pathlib import Path
 
 import numpy as np
 
-from planner.errors import Fault, InputError
+from planner.errors import InputError
+from planner.files import Document
 from planner.importers.traces import Trace, read_trace
 from planner.model.arrays import Floats, Indices
 from planner.model.windows import Window
 from planner.model.workload import Workload, workload_from_samples
 from planner.pareto import rounded
+from planner.spec.load import load
 from planner.spec.slo import Slo
 from planner.spec.trace import TraceSummary
 
@@ -26,6 +28,8 @@ ENOUGH = 10
 """Requests from which a window has lengths of its own."""
 SHARES = 200
 """Equal shares of the requests that lengths are kept as."""
+UNWRITTEN = Document("slo", {}, {})
+"""An SLO that comes from no file."""
 
 
 @dataclass(frozen=True)
@@ -42,18 +46,28 @@ class TraceLoad:
     trace: Trace
     summary: TraceSummary
 
+    def within(self, longest: int | None) -> TraceLoad:
+        """Return the same with its requests cut at the longest that is served [tokens]."""
+        return replace(self, trace=cut(self.trace, longest))
 
-def with_trace(slo: Slo, folder: Path) -> TraceLoad:
+
+def with_trace(slo: Slo, folder: Path, document: Document = UNWRITTEN) -> TraceLoad:
     """Read the trace that slo.yaml names, relative to the folder it lies in.
 
+    Args:
+        slo: What slo.yaml says.
+        folder: Where the trace's path starts from.
+        document: The file, for lines.
+
     Raises:
-        InputError: The trace cannot be used, or lengths stand beside it.
+        InputError: The trace cannot be used, or does not agree with what stands beside it.
     """
     traffic = slo.traffic
     both = [key for key in ("prompt_tokens", "output_tokens") if getattr(traffic, key) is not None]
     if both:
         message = "the trace holds the lengths; remove it"
-        raise InputError("slo.yaml", [Fault("", f"traffic.{key}", message) for key in both])
+        faults = [document.fault(("traffic", key), message) for key in both]
+        raise InputError(document.source, faults)
     trace = read_trace(folder / Path(str(traffic.trace)).expanduser())
     if not isfinite(trace.rate_per_s):
         raise InputError(trace.source, ["has no duration; give requests at different times"])
@@ -67,7 +81,26 @@ def with_trace(slo: Slo, folder: Path) -> TraceLoad:
     }
     data = slo.model_dump(by_alias=True, exclude_unset=True)
     data["traffic"] = {**data["traffic"], **figures}
-    return TraceLoad(Slo.model_validate(data), trace, summary)
+    return TraceLoad(load(replace(document, data=data), Slo), trace, summary)
+
+
+def cut(trace: Trace, longest: int | None) -> Trace:
+    """Return a trace with prompts cut, then outputs, so that both together fit, and a note of it.
+
+    Args:
+        trace: The requests.
+        longest: Most tokens of prompt and output; None = any.
+    """
+    both = trace.prompt_tokens + trace.output_tokens
+    if longest is None or both.max() <= longest:
+        return trace
+    output = np.minimum(trace.output_tokens, longest - 1)
+    prompt = np.minimum(trace.prompt_tokens, longest - output)
+    told = (
+        f"{np.count_nonzero(both > longest):,} of {len(trace):,} requests are longer than"
+        f" {longest:,} tokens and are cut to that."
+    )
+    return replace(trace, prompt_tokens=prompt, output_tokens=output, notes=(*trace.notes, told))
 
 
 def summarized(trace: Trace) -> TraceSummary:

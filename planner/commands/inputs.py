@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+from planner.candidates.trace_load import TraceLoad, with_trace
 from planner.catalog import data_root
 from planner.errors import InputError, suggestion
 from planner.files import Document
@@ -29,6 +30,17 @@ def read_slo(slo: Path | str | Slo) -> tuple[Slo, Path, Document | None]:
     path = Path(slo)
     asked, document = load_with_lines(path, Slo)
     return asked, Path() if _piped(path) else path.parent, document
+
+
+def recorded_load(asked: Slo, folder: Path, written: Document | None) -> TraceLoad | None:
+    """Return the trace that an SLO names, and the SLO with its figures; None = it names none.
+
+    Raises:
+        InputError: It cannot be used.
+    """
+    if asked.traffic.trace is None:
+        return None
+    return with_trace(asked, folder, written) if written else with_trace(asked, folder)
 
 
 def _piped(path: Path) -> bool:

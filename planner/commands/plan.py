@@ -18,12 +18,12 @@ import numpy as np
 from planner import __version__
 from planner.candidates.demand import of_model, targets, with_headroom
 from planner.candidates.quality import QualityCase
-from planner.candidates.trace_load import TraceLoad, with_trace
+from planner.candidates.trace_load import TraceLoad
 from planner.candidates.weights_on_disk import with_weights_on_disk
 from planner.catalog import Catalog, load_catalog
 from planner.commands.arguments import check_arguments
 from planner.commands.day import checked_day
-from planner.commands.inputs import read_slo, read_space
+from planner.commands.inputs import read_slo, read_space, recorded_load
 from planner.commands.slo_names import known_model
 from planner.cost import Quotes, allowed_offers, quote
 from planner.cost_owned import owned_offers, use_of
@@ -111,7 +111,7 @@ def plan(  # noqa: PLR0913  (the options of the command line)
         jobs=jobs,
     )
     asked, folder, written = read_slo(slo)
-    recorded = with_trace(asked, folder) if asked.traffic.trace is not None else None
+    recorded = recorded_load(asked, folder, written)
     asked = recorded.slo if recorded else asked
     known = catalog if isinstance(catalog, Catalog) else load_catalog(catalog, prices=prices)
     if calibration is not None:
@@ -122,6 +122,7 @@ def plan(  # noqa: PLR0913  (the options of the command line)
     model = with_weights_on_disk(named, known.precisions)
     asked, architecture = asked.model_copy(update={"model": model.name}), model.architecture
     asked = with_headroom(of_model(asked, architecture.max_context_tokens))
+    recorded = recorded and recorded.within(asked.traffic.longest)
     offers = for_sale(known, asked, architecture, day)
     made = setting(asked, known, chosen_space, architecture, offers)
     made = replace(made, notes=(*model.notes, *made.notes))

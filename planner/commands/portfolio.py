@@ -20,12 +20,11 @@ from pydantic import ValidationError
 from planner import __version__
 from planner.candidates.demand import of_model, with_headroom
 from planner.candidates.models import find_model
-from planner.candidates.trace_load import with_trace
 from planner.candidates.weights_on_disk import with_weights_on_disk
 from planner.catalog import Catalog, load_catalog
 from planner.commands.arguments import check_arguments
 from planner.commands.day import checked_day
-from planner.commands.inputs import read_slo, read_space
+from planner.commands.inputs import read_slo, read_space, recorded_load
 from planner.commands.plan import SLACK, for_sale
 from planner.commands.portfolio_choice import combined, shared_limits
 from planner.commands.portfolio_menu import Limited
@@ -245,12 +244,13 @@ def _names(files: Sequence[Path]) -> list[str]:
 
 
 def _one(file: Path, name: str, common: Common, day: str) -> tuple[Asked, _Model]:
-    asked, folder, _ = read_slo(file)
-    recorded = with_trace(asked, folder) if asked.traffic.trace is not None else None
+    asked, folder, written = read_slo(file)
+    recorded = recorded_load(asked, folder, written)
     asked = recorded.slo if recorded else asked
     model = with_weights_on_disk(find_model(asked.model, folder), common.catalog.precisions)
     asked = asked.model_copy(update={"model": model.name})
     asked = with_headroom(of_model(asked, model.architecture.max_context_tokens))
+    recorded = recorded and recorded.within(asked.traffic.longest)
     inputs = Inputs(
         slo=asked.model_dump(mode="json", by_alias=True),
         catalog_digest=common.catalog.digest,

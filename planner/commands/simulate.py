@@ -10,7 +10,7 @@ import numpy as np
 
 from planner.candidates.demand import Target, of_model, sized_rate, slo_workload, targets
 from planner.candidates.models import architecture_of
-from planner.candidates.trace_load import trace_windows, whole_workload
+from planner.candidates.trace_load import cut, trace_windows, whole_workload
 from planner.catalog import Catalog, load_catalog
 from planner.commands.explain import find_option
 from planner.errors import InputError
@@ -129,7 +129,7 @@ def simulate(
     slo = of_model(slo, architecture.max_context_tokens)
     work = _Work(record, chosen, slo, known, architecture)
     if trace is not None:
-        return _replayed(work, read_trace(trace), requests, seeds)
+        return _replayed(work, cut(read_trace(trace), slo.traffic.longest), requests, seeds)
     return _drawn(work, requests, seeds)
 
 

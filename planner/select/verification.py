@@ -184,9 +184,7 @@ class Replay:
         part = slice(first, first + MOST_REQUESTS)
         time = trace.arrival_s[part] - trace.arrival_s[first]
         arrivals = Arrivals(time, trace.prompt_tokens[part], trace.output_tokens[part])
-        longest = self.slo.traffic.longest
-        kind = np.zeros(len(arrivals), dtype=np.intp)
-        return Drawn(arrivals if longest is None else cut(arrivals, longest), kind)
+        return Drawn(arrivals, np.zeros(len(arrivals), dtype=np.intp))
 
 
 def _busiest(time: Floats) -> int:

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from planner.candidates.trace_load import (
+    cut,
     equal_shares,
     trace_windows,
     whole_workload,
@@ -15,6 +16,7 @@ from planner.candidates.trace_load import (
 from planner.errors import InputError
 from planner.importers.traces import Trace
 from planner.spec.lengths import SampledLengths
+from planner.spec.load import load_with_lines
 from planner.spec.slo import Slo
 
 
@@ -99,7 +101,28 @@ def test_lengths_beside_a_trace_are_refused(tmp_path):
         with_trace(Slo.model_validate(both), tmp_path)
 
 
+def test_a_context_below_the_median_request_of_the_trace_is_refused_by_line(tmp_path):
+    (tmp_path / "a.csv").write_text("arrival_s,prompt_tokens,output_tokens\n0,500,50\n9,500,50\n")
+    (tmp_path / "slo.yaml").write_text(
+        "model: x\ntraffic:\n  trace: a.csv\n  max_context_tokens: 100\nslo: {ttft_p95_ms: 500}\n"
+    )
+    slo, document = load_with_lines(tmp_path / "slo.yaml", Slo)
+    with pytest.raises(InputError, match=r"line 4  traffic\.max_context_tokens: 100 is below"):
+        with_trace(slo, tmp_path, document)
+
+
 def test_a_trace_without_duration_is_refused(tmp_path):
     (tmp_path / "a.csv").write_text("arrival_s,prompt_tokens,output_tokens\n1,5,5\n")
     with pytest.raises(InputError, match="no duration"):
         with_trace(Slo.model_validate(SLO), tmp_path)
+
+
+def test_requests_longer_than_what_is_served_are_cut_and_counted():
+    trace = a_trace([0.0, 1.0, 2.0, 3.0], [900, 600, 600, 100], [100, 500, 2000, 10])
+    short = cut(trace, 1000)
+    # Prompts first; one token of them stays.
+    assert short.prompt_tokens.tolist() == [900, 500, 1, 100]
+    assert short.output_tokens.tolist() == [100, 500, 999, 10]
+    assert short.notes == ("2 of 4 requests are longer than 1,000 tokens and are cut to that.",)
+    assert cut(trace, None) is trace
+    assert cut(trace, 2600) is trace

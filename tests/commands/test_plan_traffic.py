@@ -220,6 +220,27 @@ def test_a_trace_is_replayed_for_the_picks_beside_both_formulas(tmp_path):
     assert "trace trace.csv: 3,840 requests" in text
 
 
+def test_requests_of_a_trace_beyond_what_is_accepted_are_cut(tmp_path):
+    a_bursty_trace(tmp_path / "trace.csv")
+    (tmp_path / "slo.yaml").write_text(
+        "model: meta-llama/Llama-3.1-8B-Instruct\n"
+        "traffic: {trace: trace.csv, max_context_tokens: 900}\n"
+        "slo: {ttft_p95_ms: 600, tpot_p95_ms: 30, confidence: 0.5}\n"
+        "purchase: {accelerators: [h100-sxm], allow_unvalidated: true}\n"
+    )
+    rows = (tmp_path / "trace.csv").read_text().splitlines()[1:]
+    long = sum(sum(int(cell) for cell in row.split(",")[1:]) > 900 for row in rows)
+    record = plan(tmp_path / "slo.yaml", space="quick")
+    assert any(
+        f"{long:,} of 3,840 requests are longer than 900 tokens" in note
+        for note in record.assumptions
+    )
+    # The same lengths in all three: what is simulated lies near the formula over windows.
+    for check in record.verification:
+        for entry in check.latencies:
+            assert 0.5 <= entry.windows_ms / entry.simulated_ms <= 2.0
+
+
 def test_headroom_follows_the_length_of_the_outputs_unless_the_file_states_it():
     short = {**BASE["traffic"], "output_tokens": 50}
     assert plan(an_slo(short), space="quick", verify=False).inputs.slo["headroom"] == 0.7

@@ -92,6 +92,16 @@ def test_a_formula_that_misses_a_trace_is_named(tmp_path):
     assert any("misses ttft_p95_ms" in note for note in found.notes)
 
 
+def test_requests_of_a_trace_beyond_the_context_of_the_model_are_cut(tmp_path):
+    # 131,072 tokens are the context of Llama 3.1.
+    rows = "\n".join(f"{n}.0,{500_000 if n % 100 == 0 else 500},100" for n in range(400))
+    (tmp_path / "trace.csv").write_text(f"arrival_s,prompt_tokens,output_tokens\n{rows}\n")
+    found = simulate(record(), trace=tmp_path / "trace.csv")
+    told = "4 of 400 requests are longer than 131,072 tokens and are cut to that."
+    assert told in found.notes
+    assert found.rejected == 0
+
+
 def test_targets_of_each_class_are_shown():
     found = simulate(plan(mixed_slo(), space="quick", verify=False), requests=3000, seeds=1)
     keys = [limit.key for limit in found.limits]
