@@ -54,7 +54,8 @@ def find_model(name: str, folder: Path = Path()) -> Model:
         read = read_architecture(path)
         found = weight_files(path) if path.is_dir() else None
         return Model(read, name, _config_notes(read), found)
-    return Model(find_architecture(name), name)
+    known = find_architecture(name)
+    return Model(known, name, _recalled(known))
 
 
 def _at_home(name: str) -> Path:
@@ -84,6 +85,14 @@ def _from_hub(name: str) -> Model:
     made = read.model_copy(update={"source": source[:200]})
     notes = (f"The model is read from the {source}.", *_config_notes(read))
     return Model(made, held.pinned, notes, weight_files(held.folder))
+
+
+def _recalled(architecture: Architecture) -> tuple[str, ...]:
+    """Say so where nobody has read the figures of a known model in a public file."""
+    if architecture.trust != "recalled":
+        return ()
+    told = "not all of its figures were read in a public file"
+    return (f"{architecture.name}: {told} ({architecture.source}); give its own config.json.",)
 
 
 def _config_notes(architecture: Architecture) -> tuple[str, ...]:

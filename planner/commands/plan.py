@@ -298,7 +298,7 @@ def to_record(work: Work, result: Result, inputs: Inputs) -> PlanRecord:
             *((f"{UNKEPT}: {found.unkept}.",) if found.unkept else ()),
             *work.made.notes,
             *(trace_notes(work.recorded) if work.recorded else ()),
-            *assumed(work.catalog, (*chosen.options, *chosen.untrusted)),
+            *assumed(work.catalog, work.slo, (*chosen.options, *chosen.untrusted)),
             *checked(work.slo, result.checks, chosen.picks),
         ),
         search=SearchReport(

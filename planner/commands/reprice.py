@@ -179,7 +179,7 @@ def _record(
 ) -> PlanRecord:
     inputs = old.inputs.model_copy(update={"as_of": prices.day, "catalog_digest": prices.digest})
     search = old.search.model_copy(update={"hypervolume": chosen.hypervolume})
-    guessed = tuple(assumed(catalog, (*chosen.options, *chosen.untrusted)))
+    guessed = tuple(assumed(catalog, slo, (*chosen.options, *chosen.untrusted)))
     kept = [
         note
         for note in old.assumptions

@@ -35,7 +35,7 @@ def page_data(pack: Pack) -> Data:
             for m in record.misses
         ]
         + [
-            *(words.relaxation(one) for one in record.relaxations),
+            *words.alone(record),
             *([record.obstacle] if record.obstacle else []),
         ],
         "prices": _prices(pack),
@@ -85,6 +85,7 @@ def _option(pack: Pack, o: Option) -> Data:
             "unused": o.memory.unused_gib,
         },
         "time": _time(o),
+        "simulated": pack.record.simulated(o),
         "targets": [target.model_dump() for target in o.targets],
     }
 

@@ -309,10 +309,8 @@ def _misses(console: Console, record: PlanRecord) -> None:
     lines = [line for miss in record.misses for line in _miss_lines(miss)]
     if record.obstacle:
         lines += ["", f"  {record.obstacle}"]
-    if record.misses:
-        told = "One limit alone, all others as asked:"
-        lines += ["", told if record.relaxations else "No limit moved alone makes the plan work."]
-        lines += [f"  {words.relaxation(one)}" for one in record.relaxations]
+    alone = words.alone(record)
+    lines += ["", *alone[:1], *(f"  {text}" for text in alone[1:])] if alone else []
     for line in lines:
         console.print(escape(line), soft_wrap=True)
 

@@ -203,6 +203,18 @@ def relaxation(one: Relaxation) -> str:
     )
 
 
+def alone(record: PlanRecord) -> list[str]:
+    """Return a heading, and what moving one limit of an unmet plan alone would buy, in lines."""
+    if record.relaxations:
+        offline = record.inputs.slo["traffic"].get("offline")
+        by = "" if offline else ", by the formula (a simulation may refuse it)"
+        told = f"One limit alone, all others as asked{by}:"
+        return [told, *(relaxation(one) for one in record.relaxations)]
+    if record.misses and not any(miss.would_do for miss in record.misses):
+        return ["No limit moved alone makes the plan work."]
+    return []
+
+
 def lengths(value: object) -> str:
     """Return a length distribution of slo.yaml in words."""
     if isinstance(value, Mapping) and "shares" in value:
@@ -238,7 +250,18 @@ def asked(record: PlanRecord) -> list[str]:
             f"{who}prompt {lengths(kind['prompt_tokens'])};"
             f" output {lengths(kind['output_tokens'])} tokens"
         )
-    return [*lines, *_targets(record)]
+    unusual = ", ".join(_unusual(traffic))
+    return [*lines, *([unusual] if unusual else []), *_targets(record)]
+
+
+def _unusual(traffic: Mapping[str, Any]) -> Iterator[str]:
+    """Yield what else of the traffic moves the answer, where it was stated."""
+    if traffic.get("prefix_hit_rate"):
+        yield f"{percent(traffic['prefix_hit_rate'])} of each prompt cached"
+    if traffic.get("burstiness", 1.0) != 1.0:
+        yield f"burstiness {number(traffic['burstiness'])} (squared CV of the gaps)"
+    if traffic.get("max_context_tokens"):
+        yield f"at most {number(traffic['max_context_tokens'], 6)} tokens a request"
 
 
 def _targets(record: PlanRecord) -> Iterator[str]:

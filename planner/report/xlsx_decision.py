@@ -149,7 +149,7 @@ def _no_pick(book: Book, row: int, record: PlanRecord) -> None:
         told = f"misses {'; '.join(miss.misses)}. Would do: {', or '.join(miss.would_do) or '-'}"
         book.put("Decision", (number, LABEL), near)
         book.put("Decision", (number, FIRST), told)
-    further = [words.relaxation(one) for one in record.relaxations]
+    further = words.alone(record)
     further += [record.obstacle] if record.obstacle else []
     for number, text in enumerate(further, start=row + 1 + len(record.misses)):
         book.put("Decision", (number, LABEL), text)

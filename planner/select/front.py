@@ -31,6 +31,7 @@ class Front:
         points: Their objectives, (n, m).
         every: Prices with flagged rows.
         untrusted: Rows worth knowing of that picks may not rest on, cheapest first.
+        objectives: Names of the objectives.
         decodes: Whether any request has a second token: else nobody has a TPOT.
     """
 
@@ -39,6 +40,7 @@ class Front:
     points: Floats
     every: Priced
     untrusted: Indices
+    objectives: tuple[str, ...]
     decodes: bool = True
 
 
@@ -70,6 +72,7 @@ def front(
         points=values[rows],
         every=every,
         untrusted=_untrusted(every, trusted, rows, slo),
+        objectives=tuple(objective.name for objective in objectives),
         decodes=decodes(slo),
     )
 

@@ -11,6 +11,7 @@ from planner.candidates.demand import decodes
 from planner.model.arrays import Floats
 from planner.pareto import rounded
 from planner.select.answers import Priced
+from planner.spec.slo import Objective as Name
 from planner.spec.slo import Slo
 
 
@@ -35,9 +36,9 @@ def _power(priced: Priced) -> Floats:
     return np.nan_to_num(priced.answers.columns["power_w"], nan=np.inf)
 
 
+MONEY: tuple[Name, ...] = ("usd_per_mtok_output", "usd_per_mtok_total")
 OBJECTIVES = (
-    _money("usd_per_mtok_output"),
-    _money("usd_per_mtok_total"),
+    *(_money(name) for name in MONEY),
     *(_latency(f"ttft_p{share}_ms") for share in (50, 95)),
     *(_latency(f"tpot_p{share}_ms") for share in (50, 95)),
     _latency("e2e_p95_ms"),
@@ -55,14 +56,16 @@ OFFLINE = (
 
 
 def chosen(slo: Slo) -> tuple[Objective, ...]:
-    """Return the objectives of slo.yaml that mean something; the cost where none does.
+    """Return the objectives of slo.yaml that mean something, and always the cost.
 
     Latencies mean nothing to offline work, TPOT nothing where no request has a second token.
     """
     left = OFFLINE if slo.traffic.offline is not None else tuple(BY_NAME)
     gaps = decodes(slo)
     names = [n for n in slo.objectives if n in left and (gaps or not n.startswith("tpot"))]
-    return tuple(BY_NAME[name] for name in names or ("usd_per_mtok_output",))
+    if not any(name in MONEY for name in names):
+        names.append(MONEY[0])
+    return tuple(BY_NAME[name] for name in names)
 
 
 def points(priced: Priced, objectives: Sequence[Objective]) -> Floats:

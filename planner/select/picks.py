@@ -17,23 +17,31 @@ person."""
 
 
 def picks(front: Front) -> dict[str, int]:
-    """Return pick -> position in ``front.rows``; empty if the front is."""
+    """Return pick -> position in ``front.rows``; empty if the front is.
+
+    What is no objective has no pick: the front need not hold what has least of it.
+    """
     if not len(front.rows):
         return {}
-    offline = not np.isnan(front.trusted.answers.columns["run_hours"][front.rows]).any()
-    without = LATENCIES if offline else LATENCIES[1:] if not front.decodes else ()
-    rules = {name: rule for name, rule in RULES.items() if name not in without}
     price = cost(front.trusted)[front.rows]
     return {
-        name: int(np.lexsort((price, *reversed(rule(front))))[0]) for name, rule in rules.items()
+        name: int(np.lexsort((price, *reversed(rule(front))))[0])
+        for name, rule in RULES.items()
+        if any(objective.startswith(NEEDS.get(name, "")) for objective in front.objectives)
     }
 
 
 Rule = Callable[[Front], tuple[Floats, ...]]
 
 
-def _latency(name: str) -> Rule:
-    return lambda front: (front.trusted.answers.latency[name][front.rows],)
+def _latency(metric: str) -> Rule:
+    """By the first objective of the metric."""
+
+    def least(front: Front) -> tuple[Floats, ...]:
+        name = next(name for name in front.objectives if name.startswith(metric))
+        return (front.trusted.answers.latency[name][front.rows],)
+
+    return least
 
 
 def _columns(*names: str) -> Rule:
@@ -60,13 +68,14 @@ def _logs(values: Floats) -> Floats:
 RULES: dict[str, Rule] = {
     "cheapest": lambda _: (),
     "balanced": lambda front: (_distance(front),),
-    "lowest_ttft": _latency("ttft_p95_ms"),
-    "lowest_tpot": _latency("tpot_p95_ms"),
+    "lowest_ttft": _latency("ttft"),
+    "lowest_tpot": _latency("tpot"),
     # The median is compared in half points; what is equal there may differ in what is risked.
     "best_quality": _columns("loss_objective", "loss_p90"),
 }
 """Pick -> what it has least of, the first thing first; ties go to the cheaper option."""
-LATENCIES = ("lowest_ttft", "lowest_tpot")
+NEEDS = {"lowest_ttft": "ttft", "lowest_tpot": "tpot", "best_quality": "quality"}
+"""Pick -> how the objective begins without which there is none."""
 
 
 def shown(front: Front, picked: dict[str, int]) -> list[int]:

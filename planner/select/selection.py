@@ -112,7 +112,7 @@ def _volume(points: Floats) -> float:
     return float(rounded(hypervolume(unit, np.full(points.shape[1], 1.1))))
 
 
-def assumed(catalog: Catalog, chosen: Sequence[Option]) -> Iterator[str]:
+def assumed(catalog: Catalog, slo: Slo, chosen: Sequence[Option]) -> Iterator[str]:
     """Yield what options rest on that nobody has measured, in sentences."""
     for chip in dict.fromkeys(option.accelerator for option in chosen):
         accelerator = catalog.accelerators[chip]
@@ -144,9 +144,12 @@ def assumed(catalog: Catalog, chosen: Sequence[Option]) -> Iterator[str]:
             " whole minutes or hours; neither is counted here."
         )
     drafts = {option.speculation for option in chosen} - {OFF}
-    if drafts:
-        names = ", ".join(sorted(drafts))
+    given = drafts & set(slo.speculation.acceptance)
+    if drafts - given:
+        names = ", ".join(sorted(drafts - given))
         yield f"Draft acceptance ({names}) is the catalog's for this task; measure your own."
+    if given:
+        yield f"Draft acceptance ({', '.join(sorted(given))}) is that of slo.yaml."
 
 
 def checked(slo: Slo, checks: Sequence[Verification], picked: Mapping[str, str]) -> tuple[str, ...]:

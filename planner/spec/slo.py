@@ -118,7 +118,7 @@ class Slo(Spec):
         autoscale: Replicas follow ``traffic.load_profile``.
         quality: How much quality may be lost to quantization.
         speculation: Methods of speculative decoding to try, and their acceptance.
-        objectives: Two to four things to trade off.
+        objectives: Two to four things to trade off; the cost always is one more.
         purchase: What may be bought, where, and how much of it.
         engines: Engines to choose from; empty = every searched one.
     """

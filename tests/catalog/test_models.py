@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from planner.candidates.figures import parameter_counts
+from planner.candidates.models import find_model
 from planner.catalog import models
 from planner.catalog.models import find_architecture
 from planner.errors import InputError
@@ -165,3 +166,9 @@ def test_finding_a_model_reads_the_folder_once(monkeypatch):
     find_architecture("Qwen/Qwen3-32B")
     monkeypatch.setattr(models, "_entries", lambda: pytest.fail("read again"))
     assert find_architecture("openai/gpt-oss-20b").name == "openai/gpt-oss-20b"
+
+
+def test_a_model_whose_figures_are_recalled_says_so_and_one_that_was_read_does_not():
+    (note,) = find_model("Qwen/Qwen3.5-2B").notes
+    assert "not all of its figures were read in a public file (published config.json" in note
+    assert find_model("Qwen/Qwen3-32B").notes == ()

@@ -7,6 +7,7 @@ import datetime
 import pytest
 
 from planner.report import FORMATS, words
+from planner.spec.record import Miss, Relaxation
 from tests.report.records import option, record
 
 TODAY = datetime.date(2026, 11, 29)
@@ -50,6 +51,43 @@ def test_the_mean_rate_that_costs_rest_on_stands_beside_the_rate_sized_for(chang
 def test_one_rate_is_named_once():
     line = words.asked(with_traffic(rate_per_s=12.0, mean_rate_per_s=12.0))[0]
     assert line.endswith("12 requests/s")
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        ({}, []),
+        ({"prefix_hit_rate": 0.0, "burstiness": 1.0, "max_context_tokens": None}, []),
+        (
+            {"prefix_hit_rate": 0.55, "burstiness": 2.0},
+            ["55 % of each prompt cached, burstiness 2 (squared CV of the gaps)"],
+        ),
+        ({"max_context_tokens": 32_768}, ["at most 32,768 tokens a request"]),
+    ],
+)
+def test_what_else_of_the_traffic_moves_the_answer_is_told_where_it_was_stated(changes, expected):
+    assert words.asked(with_traffic(**changes))[2:-1] == expected
+
+
+def test_what_one_limit_alone_would_buy_is_said_to_rest_on_the_formula():
+    one = Relaxation(limit="slo.ttft_p95_ms", asked=800, needed=900, option=option())
+    told, line = words.alone(record(relaxations=(one,)))
+    assert told == (
+        "One limit alone, all others as asked, by the formula (a simulation may refuse it):"
+    )
+    assert line.startswith("slo.ttft_p95_ms: 900 instead of 800 buys")
+
+
+@pytest.mark.parametrize(
+    ("would_do", "said"),
+    [
+        ((), ["No limit moved alone makes the plan work."]),
+        (("purchase.allow_unvalidated: true",), []),
+    ],
+)
+def test_that_no_limit_alone_would_do_is_not_said_where_a_change_would(would_do, said):
+    miss = Miss(option=option(), excess=1.1, misses=("evidence",), would_do=would_do)
+    assert words.alone(record(misses=(miss,))) == said
 
 
 def classed(**targets):

@@ -218,6 +218,30 @@ class TestPicks:
         assert self.picked(rows)["best_quality"] == 1
         assert self.picked(rows)["cheapest"] == 0
 
+    @pytest.mark.parametrize(
+        ("objectives", "named"),
+        [
+            (("usd_per_mtok_output", "gpus"), {"cheapest", "balanced"}),
+            (("usd_per_mtok_total", "ttft_p95_ms"), {"cheapest", "balanced", "lowest_ttft"}),
+            (("gpus", "quality_loss_percent"), {"cheapest", "balanced", "best_quality"}),
+        ],
+    )
+    def test_no_pick_is_named_for_what_is_no_objective(self, objectives, named):
+        # The front need not hold the least of it.
+        assert set(self.picked(objectives=objectives)) == named
+
+    def test_the_cheapest_is_found_where_the_cost_is_no_objective(self):
+        found = self.picked(objectives=("ttft_p95_ms", "tpot_p95_ms"))
+        assert (found["cheapest"], found["lowest_ttft"], found["lowest_tpot"]) == (0, 2, 3)
+
+    def test_the_lowest_latency_is_that_of_its_objective(self):
+        rows = (
+            {"instances": 1, "ttft_p50_ms": 90.0, "ttft_p95_ms": 300.0},
+            {"instances": 2, "ttft_p50_ms": 80.0, "ttft_p95_ms": 400.0},
+        )
+        asked = {"objectives": ("usd_per_mtok_output", "ttft_p50_ms")}
+        assert self.picked(rows, **asked)["lowest_ttft"] == 1
+
     def test_an_empty_front_has_no_picks(self):
         assert self.picked(({"tpot_p95_ms": 99.0},)) == {}
 

@@ -13,9 +13,12 @@ from planner.spec.verification import Trial
 from tests.report.records import check
 
 CATALOG = load_catalog()
+ONLINE = SimpleNamespace(
+    traffic=SimpleNamespace(offline=None), speculation=SimpleNamespace(acceptance={"eagle3": {}})
+)
 
 
-def option(accelerator, weights, run_hours=None):
+def option(accelerator, weights, run_hours=None, speculation="off"):
     price = SimpleNamespace(interruption_share=0.0, term="on_demand")
     return SimpleNamespace(
         accelerator=accelerator,
@@ -23,7 +26,7 @@ def option(accelerator, weights, run_hours=None):
         gpus_per_replica=1,
         gpus=1,
         instances=1,
-        speculation="off",
+        speculation=speculation,
         run_hours=run_hours,
         money=SimpleNamespace(price=price),
     )
@@ -39,12 +42,12 @@ def option(accelerator, weights, run_hours=None):
 )
 def test_only_formats_that_an_option_uses_are_called_assumed(weights, told):
     chosen = [option("b200-sxm", one) for one in weights]
-    (note,) = assumed(CATALOG, chosen)
+    (note,) = assumed(CATALOG, ONLINE, chosen)
     assert note == f"{CATALOG.accelerators['b200-sxm'].name}: assumed, not verified: {told}"
 
 
 def test_a_format_counts_only_on_the_accelerator_that_runs_it():
-    notes = list(assumed(CATALOG, [option("b200-sxm", "mxfp4"), option("b300-sxm", "fp8")]))
+    notes = list(assumed(CATALOG, ONLINE, [option("b200-sxm", "mxfp4"), option("b300-sxm", "fp8")]))
     assert ["mxfp4" in note for note in notes] == [True, False]
 
 
@@ -54,7 +57,6 @@ def test_an_option_rests_on_bf16_whatever_its_weights():
     assert not rests_on("peak_tflops.fp8", "nvfp4")
 
 
-ONLINE = SimpleNamespace(traffic=SimpleNamespace(offline=None))
 OTHERS = "other options rest on the closed formula."
 
 
@@ -106,5 +108,13 @@ def test_a_pick_counts_as_checked_where_the_size_of_the_formula_held_under_anoth
 )
 def test_short_runs_say_that_starts_and_billing_units_are_left_out(hours, told):
     made = option("h100-sxm", "fp8", hours)
-    notes = [note for note in assumed(CATALOG, [made]) if note.startswith("Short runs")]
+    notes = [note for note in assumed(CATALOG, ONLINE, [made]) if note.startswith("Short runs")]
     assert len(notes) == told
+
+
+def test_draft_acceptance_that_slo_yaml_gives_is_not_called_the_catalogs():
+    made = [option("h100-sxm", "fp8", speculation=name) for name in ("eagle3", "ngram", "off")]
+    assert [note for note in assumed(CATALOG, ONLINE, made) if note.startswith("Draft")] == [
+        "Draft acceptance (ngram) is the catalog's for this task; measure your own.",
+        "Draft acceptance (eagle3) is that of slo.yaml.",
+    ]

@@ -134,10 +134,12 @@ def test_a_method_that_was_asked_for_alone_is_tried_though_it_drafts_nothing():
     assert {option.speculation for option in record.options} == {"ngram"}
 
 
-def test_objectives_on_tpot_alone_leave_the_cost_where_nobody_has_one():
-    slo = asked(1).model_copy(update={"objectives": ("tpot_p50_ms", "tpot_p95_ms")})
-    assert [objective.name for objective in chosen(slo)] == ["usd_per_mtok_output"]
-    assert len(chosen(slo.model_copy(update={"traffic": asked(9).traffic}))) == 2
+def test_the_cost_is_an_objective_always_and_tpot_where_somebody_has_one():
+    tpot, cost = ["tpot_p50_ms", "tpot_p95_ms"], ["usd_per_mtok_output"]
+    slo = asked(1).model_copy(update={"objectives": tuple(tpot)})
+    assert [objective.name for objective in chosen(slo)] == cost
+    longer = slo.model_copy(update={"traffic": asked(9).traffic})
+    assert [objective.name for objective in chosen(longer)] == tpot + cost
 
 
 def test_a_class_of_one_token_has_no_target_on_tpot_and_the_other_keeps_its_own():

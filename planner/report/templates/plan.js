@@ -152,7 +152,7 @@ function drawFront() {
 function drawTable(options) {
   const n = (text) => ({ text, number: true });
   table(document.getElementById("options"),
-    ["Option", "Buy", "From", "Engine", "Weights / KV", "Replicas", "Spec.", n("USD/h"), n("USD/month"), n("USD/Mtok"), n("TTFT p95"), n("TPOT p95"), n("Util."), n("Loss"), "Evidence"],
+    ["Option", "Buy", "From", "Engine", "Weights / KV", "Replicas", "Spec.", n("USD/h"), n("USD/month"), n("USD/Mtok"), n("TTFT p95"), n("TPOT p95"), n("Mean util."), n("Loss"), "Evidence"],
     options.map((o) => [o.id, o.hardware, o.bought, o.engine, `${o.weights} / ${o.kv}`, o.layout, o.speculation,
       usd(o.hour), whole(o.month), usd(o.mtok), ms(o.ttft95), ms(o.tpot95), percent(o.mean_use), short(o.loss) + " %", EVIDENCE[o.evidence]]));
 }
@@ -214,7 +214,7 @@ function showOption(id) {
   node.hidden = o.time === null;
   if (o.time !== null) stacked("time", "Time of the median request [ms]", "ms", [
     ["to the first token", o.time.first, "#e69f00"], ["decoding at the bound", o.time.bound, "#009e73"], ["decoding above the bound", o.time.above, "#8fd3bd"]]);
-  table(document.getElementById("targets"), ["Target", { text: "limit", number: true }, { text: "predicted", number: true }, { text: "with margin", number: true }, ""],
+  table(document.getElementById("targets"), ["Target", { text: "limit", number: true }, { text: "predicted by formula", number: true }, { text: o.simulated ? "simulated, with margin" : "with margin", number: true }, ""],
     o.targets.map((t) => [t.key, short(t.limit, 6), short(t.predicted), t.upper === null ? "no bound" : short(t.upper), { text: t.holds ? "holds" : "missed", className: t.holds ? "" : "missed" }]));
 }
 
