@@ -12,7 +12,7 @@ from planner.spec.accelerator import Accelerator
 from planner.spec.calibration import Calibration
 from planner.spec.efficiency import Efficiency
 from planner.spec.engine import Engine, Generation
-from planner.spec.offer import Offer, Terms
+from planner.spec.offer import ExchangeRate, Offer, Terms
 from planner.spec.precision import KvFormat, Precisions, WeightFormat
 from planner.spec.speculation import Speculation, SpeculationMethod
 
@@ -28,7 +28,7 @@ class Catalog:
         accelerators, engines: By id.
         precisions, speculation, efficiency: One file each.
         offers: Sorted by key; ``accelerator`` holds the id.
-        usd_per_unit: USD per unit of each currency that offers may use.
+        exchange: Rates of the currencies that offers may use beside USD.
         digest: SHA-256 over all files read.
         calibration: Factors of own measurements to apply; None = none.
         newest_seen: Newest ``seen`` of all offers, YYYY-MM-DD.
@@ -41,7 +41,7 @@ class Catalog:
     speculation: Speculation
     efficiency: Efficiency
     offers: tuple[Offer, ...]
-    usd_per_unit: Mapping[str, float]
+    exchange: Mapping[str, ExchangeRate]
     digest: str
     newest_seen: str
     calibration: Calibration | None = None
@@ -103,6 +103,11 @@ class Catalog:
         """Return the price of one instance-hour that does its work [USD]: spot is interrupted."""
         price = offer.effective_price_per_hour(self.terms.interruption_share)
         return price * self.usd_per_unit[offer.currency]
+
+    @cached_property
+    def usd_per_unit(self) -> Mapping[str, float]:
+        """USD per unit of each currency that offers may use."""
+        return {"USD": 1.0} | {code: rate.usd for code, rate in self.exchange.items()}
 
     @cached_property
     def _accelerators(self) -> Names[Accelerator]:

@@ -57,8 +57,7 @@ def load_catalog(
         raise reader.error()
     known = Names("accelerator", accelerators)
     _check_names(files.root, known, engines, (precisions, speculation, efficiency))
-    rates = {"USD": 1.0} | {code: rate.usd for code, rate in currencies.rates.items()}
-    offers = read_offers(files.offers, known, rates)
+    offers = read_offers(files.offers, known, {"USD", *currencies.rates})
     return Catalog(
         accelerators=known.by_id,
         engines={engine.id: engine for engine in engines},
@@ -66,7 +65,7 @@ def load_catalog(
         speculation=speculation,
         efficiency=efficiency,
         offers=offers,
-        usd_per_unit=rates,
+        exchange=currencies.rates,
         digest=files.digest(),
         newest_seen=newest_seen(offer.seen for offer in offers),
         terms=terms,
@@ -85,7 +84,7 @@ def laid_over(catalog: Catalog, offers: Sequence[Offer], prices: Sequence[Path])
         InputError: A price file cannot be used.
     """
     known = Names("accelerator", catalog.accelerators.values())
-    sold = read_offers(prices, known, catalog.usd_per_unit, base=offers)
+    sold = read_offers(prices, known, catalog.usd_per_unit.keys(), base=offers)
     return replace(catalog, offers=sold, newest_seen=newest_seen(offer.seen for offer in sold))
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -63,7 +63,7 @@ class _Row:
 def read_offers(
     files: Sequence[Path],
     accelerators: Names[Accelerator],
-    rates: Mapping[str, float],
+    currencies: Collection[str],
     base: Sequence[Offer] = (),
 ) -> tuple[Offer, ...]:
     """Read offers, sorted by key.
@@ -72,7 +72,7 @@ def read_offers(
         files: The catalog's rows, then price files: a row with a known key replaces price and
             whatever else it states; a new key adds an offer.
         accelerators: What rows may name, by id or alias; offers hold the id.
-        rates: USD per unit of each currency that rows may use.
+        currencies: Those that rows may use.
         base: Offers that the first file is laid over too.
 
     Raises:
@@ -82,7 +82,7 @@ def read_offers(
     rows = {row.key: row for row, _ in stated}
     for path in files:
         rows |= _laid_over(rows, path) if rows else _keyed(path)
-        _refuse(path, _faults(rows, str(path), accelerators, rates))
+        _refuse(path, _faults(rows, str(path), accelerators, currencies))
     known = {id(row): offer for row, offer in stated}
     made = (known.get(id(row)) or _offer(row, accelerators) for row in rows.values())
     return tuple(sorted(made, key=_order))
@@ -178,17 +178,17 @@ def _faults(
     rows: Mapping[Key, _Row],
     source: str,
     accelerators: Names[Accelerator],
-    rates: Mapping[str, float],
+    currencies: Collection[str],
 ) -> list[Fault]:
     faults: list[Fault] = []
     for row in rows.values():
         if row.source == source:
-            faults += _row_faults(row, accelerators, rates)
+            faults += _row_faults(row, accelerators, currencies)
     return faults
 
 
 def _row_faults(
-    row: _Row, accelerators: Names[Accelerator], rates: Mapping[str, float]
+    row: _Row, accelerators: Names[Accelerator], currencies: Collection[str]
 ) -> list[Fault]:
     faults: list[Fault] = []
     name = row.values.get("accelerator", "")
@@ -201,7 +201,7 @@ def _row_faults(
         message = f"{accelerator.id} has no '{link}' link; leave it empty, or use one of {kinds}"
         faults.append(row.fault("link", message))
     currency = row.values.get("currency", "USD")
-    if currency not in rates:
+    if currency not in currencies:
         message = f"no rate for {currency}; add it to currencies.yaml, or give the price in USD"
         faults.append(row.fault("currency", message))
     try:

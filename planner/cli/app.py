@@ -163,7 +163,7 @@ def plan_command(
             progress=show,
         )
     stages.enter("writing")
-    _keep(record, out, report)
+    _keep(record, out, report, catalog)
     put(FORMATS[format_name](record, width=terminal_width(), color=use_color()))
     if not quiet:
         for note in record.assumptions:
@@ -185,14 +185,14 @@ def _check_places(out: Path | None, report: Path | None) -> None:
         check_writable(file)
 
 
-def _keep(record: PlanRecord, out: Path | None, report: Path | None) -> None:
+def _keep(record: PlanRecord, out: Path | None, report: Path | None, catalog: Path | None) -> None:
     from planner.commands.report import write_report
     from planner.report import FORMATS
 
     if out is not None:
         save(out, FORMATS["json"](record))
     if report is not None:
-        write_report(record, report)
+        write_report(record, report, catalog=catalog)
 
 
 def _check_format(name: str, known: Collection[str]) -> None:

@@ -104,6 +104,7 @@ def _check_catalog(catalog: Catalog, record: PlanRecord) -> None:
     missing = [
         *sorted(named - set(catalog.accelerators)),
         *sorted(run - generations),
+        *sorted({offer.currency for offer in record.offers} - catalog.usd_per_unit.keys()),
         *sorted(f"link '{name}'" for name in links - set(catalog.efficiency.links)),
     ]
     if missing:

@@ -33,7 +33,7 @@ from planner.select.deploy import OFF, Scene
 from planner.select.front import reasons
 from planner.select.intervals import intervals
 from planner.spec.archive import Hardware
-from planner.spec.money import Autoscaled, Energy, Money, OwnedParts, Price
+from planner.spec.money import Autoscaled, Energy, Lease, Money, OwnedParts, Price
 from planner.spec.offer import Offer
 from planner.spec.option import Latency, MemoryUse, Option, QualityLoss, TargetResult
 from planner.spec.slo import Slo
@@ -147,6 +147,8 @@ LENGTH = "run_hours"
 """Column of the answers that an option has too: on spot it is longer than in the archive."""
 RATES = ("utilization", "slots", "output_tokens_per_s", "capacity_tokens_per_s")
 """Columns of the answers that an option has too: a simulation may have moved them."""
+UNBOUND = Lease(hours=0.0, upfront_share=0.0, minimum_instances=1, quota_instances=None)
+"""An instance that may be given back at once, as many as one likes."""
 
 
 def _option(scene: Scene, shop: Shop, slo: Slo, case: QualityCase, r: _Row) -> Option:
@@ -301,15 +303,29 @@ def _price(scene: Scene, shop: Shop, offer: Offer, price: float) -> Price:
         region=offer.region,
         term=offer.term,
         usd_per_instance_hour=number(price),
+        row_usd_per_hour=number(scene.catalog.usd_per_hour(offer)),
         interruption_share=offer.lost_share(scene.catalog.terms.interruption_share),
         list_price_per_hour=offer.list_price_per_hour,
         contracted_price_per_hour=offer.contracted_price_per_hour,
         currency=offer.currency,
+        exchange=scene.catalog.exchange.get(offer.currency),
         seen=offer.seen,
         seen_basis=offer.seen_basis,
         source=offer.source,
         flag=offer.flag,
+        lease=_lease(offer),
     )
+
+
+def _lease(offer: Offer) -> Lease | None:
+    """Return what an offer binds the buyer to; None = to nothing."""
+    lease = Lease(
+        hours=offer.lease_hours,
+        upfront_share=offer.upfront_share,
+        minimum_instances=offer.minimum_instances,
+        quota_instances=offer.quota_instances,
+    )
+    return None if lease == UNBOUND else lease
 
 
 def _parts(scene: Scene, slo: Slo, offer: Offer, instances: int, price: float) -> OwnedParts | None:

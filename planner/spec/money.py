@@ -6,8 +6,9 @@ from typing import Annotated
 
 from pydantic import Field
 
+from planner.pareto import rounded_number
 from planner.spec.base import Count, Name, NonNegative, Positive, Share, Spec
-from planner.spec.offer import Flag, Term
+from planner.spec.offer import ExchangeRate, Flag, Term
 
 Watts = Annotated[float, Field(gt=0, le=1e6)]
 
@@ -25,6 +26,23 @@ class Draw(Spec):
     rated_w: Watts
 
 
+class Lease(Spec):
+    """What a price row binds a buyer to; only rows that state such terms have one.
+
+    Attributes:
+        hours: Shortest lease [h]: what the row states, else the length of a reserved term; 0 =
+            none.
+        upfront_share: Share of that lease that is paid at its start.
+        minimum_instances: Fewest instances that are sold.
+        quota_instances: Most instances that the buyer may have; None = not stated.
+    """
+
+    hours: NonNegative
+    upfront_share: Share
+    minimum_instances: Count
+    quota_instances: Count | None
+
+
 class Price(Spec):
     """The price row that an amount rests on.
 
@@ -33,10 +51,14 @@ class Price(Spec):
         provider, instance_type, region, term: Key of the row.
         usd_per_instance_hour: Price used [USD per instance-hour]; of spot capacity per hour that
             does its work.
+        row_usd_per_hour: Price of the row [USD per instance-hour], spot or not; None in plans of
+            older versions.
         interruption_share: Spot: share paid for that is taken to do no work.
         list_price_per_hour, contracted_price_per_hour, currency: As the row states them.
+        exchange: What a unit of that currency was taken to be worth; None = USD.
         seen, seen_basis, source: When and where the price was seen.
         flag: Why it needs asking; empty = clean.
+        lease: What it binds the buyer to; None = to nothing.
     """
 
     offer: Annotated[int, Field(ge=0)]
@@ -45,14 +67,24 @@ class Price(Spec):
     region: Name
     term: Term
     usd_per_instance_hour: Positive
+    row_usd_per_hour: Positive | None = None
     interruption_share: Share = 0.0
     list_price_per_hour: Positive
     contracted_price_per_hour: Positive | None
     currency: Name
+    exchange: ExchangeRate | None = None
     seen: Name
     seen_basis: Name
     source: Name
     flag: Flag
+    lease: Lease | None = None
+
+    @property
+    def quoted_usd_per_hour(self) -> float:
+        """Price of the row, whether the hour does its work or not [USD per instance-hour]."""
+        if self.row_usd_per_hour is not None:
+            return self.row_usd_per_hour
+        return rounded_number(self.usd_per_instance_hour * (1.0 - self.interruption_share))
 
 
 class Autoscaled(Spec):
@@ -117,7 +149,19 @@ class Money(Spec):
     @property
     def invoiced_usd_per_hour(self) -> float:
         """What an hour costs on the invoice, whether it does its work or not [USD/h]."""
-        return self.usd_per_hour * (1.0 - self.price.interruption_share)
+        return rounded_number(self.usd_per_hour * (1.0 - self.price.interruption_share))
+
+    @property
+    def bound_usd(self) -> float | None:
+        """What the shortest lease costs in all [USD]; None = none is stated."""
+        lease = self.price.lease
+        return self.invoiced_usd_per_hour * lease.hours if lease and lease.hours else None
+
+    @property
+    def due_at_once_usd(self) -> float | None:
+        """What is paid on the first day [USD]; None = nothing, or a share of no stated lease."""
+        whole, lease = self.bound_usd, self.price.lease
+        return whole * lease.upfront_share if whole and lease and lease.upfront_share else None
 
 
 class Energy(Spec):

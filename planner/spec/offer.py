@@ -3,15 +3,23 @@
 from __future__ import annotations
 
 import datetime
+from collections.abc import Mapping
 from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
 from planner.spec.accelerator import LinkKind
 from planner.spec.base import Count, Name, NonNegative, Positive, Share, Source, Spec
+from planner.units import HOURS_PER_YEAR
 
 Term = Literal["on_demand", "spot", "reserved_1y", "reserved_3y", "prepaid", "owned"]
 Flag = Literal["", "suspect", "stale", "estimate", "partial", "small-host", "fractional"]
+
+TERM_HOURS: Mapping[Term, float] = {
+    "reserved_1y": HOURS_PER_YEAR,
+    "reserved_3y": 3 * HOURS_PER_YEAR,
+}
+"""How long a reserved term binds [h]."""
 
 
 class Offer(Spec):
@@ -76,6 +84,11 @@ class Offer(Spec):
         """Contracted price, else list less discount [currency per instance-hour]."""
         discounted = self.list_price_per_hour * (1.0 - self.discount_share)
         return self.contracted_price_per_hour or discounted
+
+    @property
+    def lease_hours(self) -> float:
+        """Hours that are paid for whatever happens: as stated, else those of a reserved term."""
+        return self.minimum_hours or TERM_HOURS.get(self.term, 0.0)
 
     def effective_price_per_hour(self, interruption_share: float) -> float:
         """Return the price of an instance-hour that does its work [currency].
