@@ -17,6 +17,7 @@ from planner.spec.record import PlanRecord
 from planner.spec.record_file import read_record
 
 MODEL_NOTES = "planner/model/README.md"
+INTERVAL_TITLES = {"usd_per_mtok_full": "USD per million output tokens at full utilization"}
 
 
 def explain(file: Path, option: str = "cheapest") -> Explanation:
@@ -284,7 +285,8 @@ def _evidence(o: Option, archive: ClassArchive, margin: Margin) -> Iterator[Item
             found = getattr(o.intervals, name)
             if found is not None:
                 text = f"{_n(found.low)} to {_n(found.high)}"
-                yield Item(f"80 % interval of {name}", text, "", "efficiency.yaml, errors")
+                title = INTERVAL_TITLES.get(name, name)
+                yield Item(f"80 % interval of {title}", text, "", "efficiency.yaml, errors")
     for figure in filter(lambda key: rests_on(key, o.weights), archive.hardware.assumed):
         yield Item("assumed", figure, "", f"accelerators/{o.accelerator}.yaml")
     for flag in o.flags:

@@ -42,7 +42,7 @@ def _latency(name: str) -> list[Column]:
 def _interval(name: str) -> list[Column]:
     def column(end: str) -> Callable[[Option], Value]:
         def get(option: Option) -> Value:
-            found = option.intervals and getattr(option.intervals, name)
+            found = getattr(option.intervals, name, None)
             return None if found is None else float(getattr(found, end))
 
         return get
@@ -90,7 +90,7 @@ COLUMNS: tuple[Column, ...] = (
     *_interval("tpot_p95_ms"),
     *_interval("run_hours"),
     *_interval("capacity_tokens_per_s"),
-    *_interval("usd_per_mtok_output"),
+    *_interval("usd_per_mtok_full"),
     *(_plain(name) for name in ("bound_tpot_ms", "utilization", "wait_probability")),
     *(_plain(name) for name in ("rate_per_s", "output_tokens_per_s", "capacity_tokens_per_s")),
     ("quality_loss_percent", lambda o: o.quality.median),

@@ -109,8 +109,10 @@ def _intervals(option: Option) -> str:
         for name, x, (unit, size) in named
         if x is not None
     ]
-    cost = found.usd_per_mtok_output
-    return "\n".join([*lines, f"{words.money(cost.low)}-{words.money(cost.high)} / Mtok"])
+    cost = found.usd_per_mtok_full
+    if cost is not None:
+        lines += [f"{words.money(cost.low)}-{words.money(cost.high)} / Mtok", "at full load"]
+    return "\n".join(lines)
 
 
 ONLINE_LINES: tuple[Line, ...] = (

@@ -14,7 +14,7 @@ def intervals(
     stack: tuple[str, str],
     times: tuple[Latency | None, Latency | None, float | None],
     capacity: float,
-    usd_per_mtok: float,
+    usd_per_mtok_full: float,
 ) -> Intervals:
     """Return where an option's figures lie in 80 of 100 cases.
 
@@ -23,7 +23,7 @@ def intervals(
         stack: Engine generation and accelerator id.
         times: TTFT, TPOT, length of an offline run [h]; None = does not apply.
         capacity: Output at full utilization [tokens/s].
-        usd_per_mtok: Cost per million output tokens at the mean rate [USD].
+        usd_per_mtok_full: Cost per million output tokens at full utilization [USD].
     """
     generation, chip = stack[0], catalog.accelerators[stack[1]]
 
@@ -42,6 +42,6 @@ def intervals(
         tpot_p95_ms=None if tpot is None else around(tpot.p95_ms, *quantiles("tpot")),
         run_hours=None if hours is None else around(hours, *quantiles("time")),
         capacity_tokens_per_s=around(capacity, low, high),
-        # A fleet that carries less than predicted must grow, and so must its cost.
-        usd_per_mtok_output=around(usd_per_mtok, 1.0 / high, 1.0 / low),
+        # What is sold at the mean rate costs the same, whatever the fleet could carry beyond.
+        usd_per_mtok_full=around(usd_per_mtok_full, 1.0 / high, 1.0 / low),
     )

@@ -192,7 +192,7 @@ def _option(scene: Scene, shop: Shop, slo: Slo, case: QualityCase, r: _Row) -> O
             (rows.generation[row], hardware.accelerator),
             (_latency(r, "ttft"), tpot, r.maybe(LENGTH)),
             r.column("capacity_tokens_per_s"),
-            money.usd_per_mtok_output,
+            money.usd_per_mtok_full,
         ),
         flags=reasons(r.answer, slo, r.row),
         binding=binding(r.answer, r.row, r.figures.shares, r.at, _limited(r, limit)),

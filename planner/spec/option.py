@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from planner.spec.base import Count, Name, NonNegative, Positive, Share, Spec, Whole
 from planner.spec.efficiency import Evidence
@@ -132,15 +133,24 @@ class Intervals(Spec):
         ttft_p95_ms, tpot_p95_ms: Latencies [ms].
         run_hours: Length of an offline run [h].
         capacity_tokens_per_s: Output at full utilization [tokens/s].
-        usd_per_mtok_output: At the mean rate, were the fleet resized to what it really
-            carries [USD].
+        usd_per_mtok_full: Cost per million output tokens at full utilization [USD]. At the mean
+            rate the fleet costs what it costs, whatever it could carry beyond. None in plans of
+            older versions.
     """
 
     ttft_p95_ms: Interval | None = None
     tpot_p95_ms: Interval | None = None
     run_hours: Interval | None = None
     capacity_tokens_per_s: Interval
-    usd_per_mtok_output: Interval
+    usd_per_mtok_full: Interval | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _without_what_older_versions_say(cls, data: Any) -> Any:
+        """Drop their interval of the cost at the mean rate, which does not vary."""
+        if not isinstance(data, Mapping):
+            return data
+        return {key: value for key, value in data.items() if key != "usd_per_mtok_output"}
 
 
 class Option(Spec):

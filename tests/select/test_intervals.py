@@ -2,7 +2,7 @@ import pytest
 
 from planner.catalog import load_catalog
 from planner.select.intervals import intervals
-from planner.spec.option import Latency
+from planner.spec.option import Intervals, Latency
 
 CATALOG = load_catalog()
 STACK = ("vllm-v1", "h100-sxm")
@@ -33,10 +33,11 @@ def test_the_ends_are_the_prediction_times_the_stored_quantiles():
         assert (got.low, got.high) == pytest.approx((value * low, value * high), rel=1e-5)
 
 
-def test_a_fleet_that_carries_less_costs_more_per_token():
+def test_a_fleet_that_carries_less_costs_more_per_token_at_full_load():
     found = intervals(CATALOG, STACK, (None, None, 8.0), 1000.0, 3.0)
     low, high = quantiles("throughput")
-    cost = found.usd_per_mtok_output
+    cost = found.usd_per_mtok_full
+    assert cost is not None
     assert (cost.low, cost.high) == pytest.approx((3.0 / high, 3.0 / low), rel=1e-5)
     assert found.ttft_p95_ms is None
     assert found.tpot_p95_ms is None
@@ -44,3 +45,9 @@ def test_a_fleet_that_carries_less_costs_more_per_token():
     assert (found.run_hours.low, found.run_hours.high) == pytest.approx(
         (8 * low, 8 * high), rel=1e-5
     )
+
+
+def test_a_plan_of_an_older_version_is_read_without_its_interval_of_the_mean_cost():
+    end = {"low": 1.0, "high": 2.0}
+    old = {"capacity_tokens_per_s": end, "usd_per_mtok_output": end}
+    assert Intervals.model_validate(old).usd_per_mtok_full is None
