@@ -160,7 +160,7 @@ def _firmness(pack: Pack, firmness: Firmness) -> Data:
     titles = pack.picked()
     offline = any(option.run_hours is not None for option in pack.record.options)
     return {
-        "per": "" if offline else "/h",
+        "per": " for the run" if offline else "/h",
         "scenarios": [r.scenario for r in firmness.picks[0].regrets] if firmness.picks else [],
         "picks": [
             {

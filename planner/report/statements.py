@@ -9,6 +9,8 @@ from planner.report import words
 from planner.report.pack import Pack
 from planner.select.firmness import Firmness, PickFirmness
 from planner.spec.accelerator import rests_on
+from planner.spec.option import Option
+from planner.spec.record import PlanRecord
 from planner.spec.verification import Verification
 
 FLIPS = 3
@@ -68,12 +70,17 @@ def firm_words(firmness: Firmness, pick: PickFirmness) -> Iterator[str]:
         other = flip.replacement
         yield (
             f"From {words.money(flip.usd_per_instance_hour)} per instance-hour on"
-            f" ({flip.change:+.0%}), {words.hardware(other)}, {words.instance(other)},"
-            f" at {words.money(other.money.usd_per_hour)}/h takes its place."
+            f" ({flip.change:+.1%}), {words.hardware(other)}, {words.instance(other)},"
+            f" at {_cost(other)} takes its place."
         )
     if pick.highest_rate is not None:
         yield f"It keeps its limits up to {request_rate(words.number(pick.highest_rate))}."
     if pick.fewer_rate is not None:
+def _cost(option: Option) -> str:
+    hour = f"{words.money(option.money.usd_per_hour)}/h"
+    return hour if option.money.usd_per_job is None else words.run(option)
+
+
         yield f"Up to {request_rate(words.number(pick.fewer_rate))}, one instance less would do."
     for even in pick.break_evens:
         yield (

@@ -32,7 +32,8 @@ def firmness_sheet(book: Book, pack: Pack, places: Places) -> None:
         title = f"{', '.join(titles[pick.option])}: {pick.option}"
         row = _tornado(book, row, title, pick)
     names = {identity: ", ".join(texts) for identity, texts in titles.items()}
-    _ranking(book, row, pack.firmness, names)
+    offline = any(option.run_hours is not None for option in options)
+    _ranking(book, row, pack.firmness, names, offline=offline)
 
 
 def _line(
@@ -59,7 +60,9 @@ def _tornado(book: Book, row: int, title: str, pick: PickFirmness) -> int:
     return row + 1
 
 
-def _ranking(book: Book, row: int, firmness: Firmness, names: Mapping[str, str]) -> None:
+def _ranking(
+    book: Book, row: int, firmness: Firmness, names: Mapping[str, str], *, offline: bool
+) -> None:
     heads = ["Price at which the pick is beaten", "USD per instance-hour", "change", "by"]
     book.header(SHEET, row, heads)
     row += 1
@@ -76,7 +79,7 @@ def _ranking(book: Book, row: int, firmness: Firmness, names: Mapping[str, str])
         _line(book, row, ((names[pick.option], "text"), *told))
         row += 1
     row = _rates(book, row + 1, firmness, names)
-    _regrets(book, row + 1, firmness, names)
+    _regrets(book, row + 1, firmness, names, offline=offline)
 
 
 def _rates(book: Book, row: int, firmness: Firmness, names: Mapping[str, str]) -> int:
@@ -94,9 +97,12 @@ def _rates(book: Book, row: int, firmness: Firmness, names: Mapping[str, str]) -
     return row
 
 
-def _regrets(book: Book, row: int, firmness: Firmness, names: Mapping[str, str]) -> None:
+def _regrets(
+    book: Book, row: int, firmness: Firmness, names: Mapping[str, str], *, offline: bool
+) -> None:
     scenarios = [regret.scenario for regret in firmness.picks[0].regrets] if firmness.picks else []
-    book.header(SHEET, row, ["Regret [USD/h] if", *(names[pick.option] for pick in firmness.picks)])
+    head = f"Regret [{'USD for the run' if offline else 'USD/h'}] if"
+    book.header(SHEET, row, [head, *(names[pick.option] for pick in firmness.picks)])
     for number, scenario in enumerate(scenarios):
         cells: list[tuple[Value, str]] = [(scenario, "text")]
         for pick in firmness.picks:
@@ -126,7 +132,7 @@ def _break_even(book: Book, row: int, options: Sequence[Option], places: Places)
         book.put(SHEET, (row + 2, column), _if(api, f"{at['hour']}/({api}*{PER_MTOK})"), "one")
         book.put(SHEET, (row + 3, column), _if(api, f"{tokens}/{at['capacity']}"), "share")
         book.put(SHEET, (row + 4, column), None, "usd", "input")
-        hours = f"{HOURS_PER_MONTH:.0f}*{committed}/{at['price']}"
+        hours = f"{HOURS_PER_MONTH:.0f}*{committed}*{at['instances']}/{at['hour']}"
         book.put(SHEET, (row + 5, column), _if(committed, hours), "one")
     return row + 7
 

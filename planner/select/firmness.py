@@ -78,7 +78,8 @@ class Regret:
         scenario: What comes true.
         holds: Whether the pick still keeps its limits.
         usd_per_hour: Extra cost against the cheapest option that does [USD/h], offline of the run;
-            None = no option of the front keeps its limits then.
+            None = no option of the front keeps its limits then. At another price of its own,
+            what would take its place counts too.
         best: Id of that option.
     """
 

@@ -77,6 +77,11 @@ def firmness(ground: Ground, change: float = CHANGE) -> Firmness:
     ends = {s.name: effects(subjects, s) for _, low, high in pairs for s in (low, high)}
     now = effects(subjects, Scenario("as planned"))
     highest = _highest_rates(subjects) if online else None
+    flips = {
+        identity: _flip(ground, record.options[at[identity]], cheapest=_is(record, identity))
+        for identity in picked
+    }
+    rivals = [flip.replacement for flip in flips.values() if flip is not None]
     return Firmness(
         change=change,
         picks=tuple(
@@ -84,10 +89,10 @@ def firmness(ground: Ground, change: float = CHANGE) -> Firmness:
                 option=identity,
                 now=now[at[identity]],
                 bars=_bars(pairs, ends, at[identity], now[at[identity]]),
-                flip=_flip(ground, record.options[at[identity]], cheapest=_is(record, identity)),
+                flip=flips[identity],
                 highest_rate=None if highest is None else number(highest[at[identity]]),
                 fewer_rate=_fewer_rate(subjects, at[identity]) if online else None,
-                regrets=tuple(_regrets(ground, ends, at[identity], change)),
+                regrets=tuple(_regrets(ground, ends, at[identity], change, rivals)),
                 break_evens=tuple(_terms(ground.quotes, record.options[at[identity]])),
             )
             for identity in picked
@@ -171,7 +176,7 @@ def _flip(ground: Ground, option: Option, *, cheapest: bool) -> Flip | None:
         return None
     (other,) = options(scene, shop, slo, ground.case, (chosen.trusted, rows[:1]))
     ratio = other.money.usd_per_mtok_output / option.money.usd_per_mtok_output
-    return Flip(number(price.usd_per_instance_hour * ratio), number(ratio - 1.0), other)
+    return Flip(number(price.quoted_usd_per_hour * ratio), number(ratio - 1.0), other)
 
 
 def _without(quotes: Quotes, key: tuple[str, ...]) -> Quotes:
@@ -257,9 +262,17 @@ def _rate_flips(subjects: Subjects, highest: Floats) -> Iterator[RateFlip]:
 
 
 def _regrets(
-    ground: Ground, ends: Mapping[str, Sequence[Effect]], at: int, change: float
+    ground: Ground,
+    ends: Mapping[str, Sequence[Effect]],
+    at: int,
+    change: float,
+    rivals: Sequence[Option],
 ) -> Iterator[Regret]:
-    """Yield what a pick costs beyond the best of the front, scenario by scenario."""
+    """Yield what a pick costs beyond the best of the front, scenario by scenario.
+
+    At another price of its own, the rivals, what would be bought in a pick's place, may be the
+    best: today's front does not hold what something else beats by little.
+    """
     known = ground.record.options
     dearer = Scenario(f"its own price +{change * 100:g} %")
     raised = [
@@ -274,10 +287,19 @@ def _regrets(
     }
     for name, found in moved.items():
         cost = [effect.usd_per_hour if effect.holds else np.inf for effect in found]
-        best = int(np.argmin(cost))
-        some = np.isfinite(cost[best])
-        extra = number(found[at].usd_per_hour - found[best].usd_per_hour) if some else None
-        yield Regret(name, found[at].holds, extra, known[best].id if some else None)
+        least, best = min(cost), known[int(np.argmin(cost))].id
+        for rival in rivals if name == dearer.name else ():
+            if not _same_row(known[at], rival) and _paid(rival) < least:
+                least, best = _paid(rival), rival.id
+        some = np.isfinite(least)
+        extra = number(found[at].usd_per_hour - least) if some else None
+        yield Regret(name, found[at].holds, extra, best if some else None)
+
+
+def _paid(option: Option) -> float:
+    """Return what an option costs an hour, offline the whole run [USD]."""
+    money = option.money
+    return money.usd_per_hour if money.usd_per_job is None else money.usd_per_job
 
 
 def _same_row(one: Option, other: Option) -> bool:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -201,6 +202,37 @@ def test_regret_is_the_distance_to_the_cheapest_that_holds(stored: Stored, firm:
             assert own.usd_per_hour == pytest.approx(by_hand, abs=1e-4)
 
 
+def two_sellers(catalog: Catalog, term: str = "on_demand") -> Catalog:
+    """Return a catalog in which two sell the same: at $1 and at $1.05 an hour."""
+    like = next(o for o in catalog.offers if (o.accelerator, o.gpus) == ("l40s", 1))
+    rows = [
+        {"provider": name, "list_price_per_hour": price, "term": term}
+        for name, price in (("acme", 1.0), ("bolt", 1.05))
+    ]
+    clean = {"flag": "", "discount_share": 0.0, "contracted_price_per_hour": None}
+    return replace(catalog, offers=tuple(like.model_copy(update=clean | row) for row in rows))
+
+
+def test_at_a_dearer_price_the_regret_is_against_what_takes_its_place(catalog: Catalog):
+    market = two_sellers(catalog)
+    asked = slo(purchase={"accelerators": ("l40s",)})
+    plan = open_plan(small_plan(market, asked), market)
+    pick = plan_firmness(plan).picks[0]
+    bought = next(o for o in plan.record.options if o.id == pick.option).instances
+    (own,) = [one for one in pick.regrets if one.scenario == "its own price +20 %"]
+    # By hand: $1.20 an instance where the other seller asks $1.05.
+    assert own.usd_per_hour == pytest.approx(0.15 * bought, rel=1e-5)
+    assert own.best == pick.option
+
+
+def test_the_price_at_which_spot_is_beaten_is_one_of_the_seller(catalog: Catalog):
+    market = two_sellers(catalog, "spot")
+    asked = slo(purchase={"accelerators": ("l40s",), "terms": ("spot",)})
+    (pick, *_) = plan_firmness(open_plan(small_plan(market, asked), market)).picks
+    assert pick.flip is not None
+    assert pick.flip.usd_per_instance_hour == pytest.approx(1.05, rel=1e-5)
+
+
 def test_offline_a_fifth_more_requests_take_and_cost_a_fifth_more(catalog: Catalog):
     traffic = {
         "offline": {"requests": 1_000_000, "deadline_hours": 24.0},
@@ -219,8 +251,6 @@ def test_offline_a_fifth_more_requests_take_and_cost_a_fifth_more(catalog: Catal
 
 
 def test_a_plan_without_a_pick_has_nothing_to_say(stored: Stored):
-    from dataclasses import replace
-
     none = stored.record.model_copy(update={"options": (), "picks": {}})
     assert plan_firmness(replace(stored, record=none)).picks == ()
 
