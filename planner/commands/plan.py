@@ -40,7 +40,7 @@ from planner.select.deploy import Scene
 from planner.select.front import Front, front
 from planner.select.options import Shop
 from planner.select.resize import Desk
-from planner.select.selection import UNKEPT, Selection, assumed, checked, selection
+from planner.select.selection import UNKEPT, Selection, assumed, checked, not_sold, selection
 from planner.select.trace_notes import trace_notes
 from planner.spec.architecture import Architecture
 from planner.spec.archive import ClassArchive
@@ -297,6 +297,7 @@ def to_record(work: Work, result: Result, inputs: Inputs) -> PlanRecord:
         assumptions=(
             *((f"{UNKEPT}: {found.unkept}.",) if found.unkept else ()),
             *work.made.notes,
+            *not_sold(work.slo, sold),
             *(trace_notes(work.recorded) if work.recorded else ()),
             *assumed(work.catalog, work.slo, (*chosen.options, *chosen.untrusted)),
             *checked(work.slo, result.checks, chosen.picks),

@@ -20,6 +20,7 @@ from planner.select.front import front
 from planner.select.options import Shop
 from planner.select.selection import (
     FORMULA_ONLY,
+    NOT_SOLD,
     PICKS_BUT,
     PICKS_CHECKED,
     UNCHECKED,
@@ -28,6 +29,7 @@ from planner.select.selection import (
     Selection,
     assumed,
     checked,
+    not_sold,
     selection,
 )
 from planner.spec.load import load
@@ -49,6 +51,7 @@ RENEWED = (
     PICKS_BUT,
     UNCHECKED,
     FORMULA_MISSES,
+    NOT_SOLD,
     "Formula at the steady peak rate: ",  # in plans of older versions
     "No simulation has checked these picks",  # in plans of older versions
 )
@@ -187,6 +190,7 @@ def _record(
     ]
     notes = (
         *kept,
+        *not_sold(slo, prices.offers),
         *guessed,
         *(() if old.search.proven else (UNPROVEN,)),
         *checked(slo, old.verification, chosen.picks),

@@ -19,6 +19,7 @@ from planner.select.misses import NEAREST, miss, nearest, relaxation, relaxed
 from planner.select.options import Shop, options
 from planner.select.picks import picks, shown
 from planner.spec.accelerator import rests_on
+from planner.spec.offer import Offer
 from planner.spec.option import Option
 from planner.spec.record import Miss, Relaxation
 from planner.spec.slo import Slo
@@ -30,6 +31,7 @@ PICKS_CHECKED = (
 )
 UNKEPT = "The stored study lacks a part of what was found, which the next run adds"
 UNVERIFIED = "assumed, not verified"
+NOT_SOLD = "No offer that may be bought has "
 SHORT_RUN = 0.5
 """Offline runs below this length [h] say that starts and billing units are left out."""
 PICKS_BUT = "All picks but "
@@ -150,6 +152,19 @@ def assumed(catalog: Catalog, slo: Slo, chosen: Sequence[Option]) -> Iterator[st
         yield f"Draft acceptance ({names}) is the catalog's for this task; measure your own."
     if given:
         yield f"Draft acceptance ({', '.join(sorted(given))}) is that of slo.yaml."
+
+
+def not_sold(slo: Slo, offers: Sequence[Offer]) -> Iterator[str]:
+    """Yield which price terms that slo.yaml allows no offer has, in a sentence.
+
+    Args:
+        slo: The terms.
+        offers: What the plan could choose from.
+    """
+    sold = {offer.term for offer in offers}
+    missing = [term for term in slo.purchase.terms if term not in sold]
+    if missing:
+        yield f"{NOT_SOLD}{' or '.join(missing)} as its term: not compared."
 
 
 def checked(slo: Slo, checks: Sequence[Verification], picked: Mapping[str, str]) -> tuple[str, ...]:

@@ -78,6 +78,22 @@ def test_the_front_is_that_of_a_new_search_with_prices_moved_added_and_removed(
     assert got.search.hypervolume == searched.search.hypervolume
 
 
+def test_a_term_that_no_offer_has_is_told_until_a_price_file_brings_one(
+    catalog: Catalog, tmp_path: Path
+):
+    bought = {"accelerators": CHIPS, "terms": ("on_demand", "reserved_1y", "reserved_3y")}
+    asked = small_plan(catalog, slo(purchase=bought))
+    told = "No offer that may be bought has reserved_1y or reserved_3y as its term: not compared."
+    assert told in asked.assumptions
+    row = {**key_of(cheapest(asked)), "term": "reserved_1y", "list_price_per_hour": "9"}
+    like = asked.offers[cheapest(asked).money.price.offer]
+    row |= {"accelerator": like.accelerator, "gpus": str(like.gpus)}
+    new = reprice(asked, [write_prices(tmp_path / "p.csv", [row])], catalog=catalog).record
+    told = "No offer that may be bought has reserved_3y as its term: not compared."
+    assert [note for note in new.assumptions if note.startswith("No offer")] == [told]
+    assert not [note for note in small_plan(catalog).assumptions if note.startswith("No offer")]
+
+
 def key_like(offer: Any, **changes: str) -> dict[str, str]:
     names = ("provider", "instance_type", "region", "term")
     return dict(zip(names, offer.key, strict=True)) | changes
