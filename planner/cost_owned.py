@@ -24,6 +24,8 @@ MONTHS_PER_YEAR = 12.0
 J_PER_KWH = 3.6e6
 OWN_PLACE = "own"
 """Provider and region of owned hardware."""
+OWN_BASIS = "slo.yaml states no date; the day that prices are judged by"
+"""How the date of owned hardware's price is known: that of the newest price, or ``--as-of``."""
 SAME_PRICE = 2e-5
 """Prices of a record have 6 digits."""
 
@@ -258,7 +260,7 @@ def _offer(chip: Accelerator, usual: int, cost: OwnedCost, owned: Owned, as_of: 
         term="owned",
         list_price_per_hour=rounded_number(cost.usd_per_gpu_hour() * gpus),
         seen=as_of,
-        seen_basis="the day of the plan",
+        seen_basis=OWN_BASIS,
         source="slo.yaml, purchase.owned",
     )
 

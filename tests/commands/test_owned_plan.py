@@ -65,6 +65,8 @@ def own(record: PlanRecord) -> Option:
 def test_both_terms_are_compared_in_one_plan(record: PlanRecord):
     assert {offer.term for offer in record.offers} == {"on_demand", "owned"}
     rows = {o.accelerator: o for o in record.offers if o.term == "owned"}
+    told = "slo.yaml states no date; the day that prices are judged by"
+    assert {o.seen_basis for o in rows.values()} == {told}
     # A year of an H100 server of eight, mean rate half of the busy hour's: 800 capital, 200
     # maintenance, 500 staff, 642.17 W x 1.2 x 876 = 675.05 energy; x 8 / 8760 USD/h.
     assert rows["h100-sxm"].gpus == 8
