@@ -7,6 +7,7 @@ from pathlib import Path
 
 from planner.counting import counted, request_rate
 from planner.errors import InputError, suggestion
+from planner.report.price_words import foreign
 from planner.report.words import EVIDENCE_WORDS
 from planner.spec.accelerator import rests_on
 from planner.spec.archive import ClassArchive, Margin
@@ -16,8 +17,8 @@ from planner.spec.option import Latency, Option
 from planner.spec.record import PlanRecord
 from planner.spec.record_file import read_record
 
-MODEL_NOTES = "planner/model/README.md"
 INTERVAL_TITLES = {"usd_per_mtok_full": "USD per million output tokens at full utilization"}
+MODEL_NOTES = "planner/model/README.md"
 
 
 def explain(file: Path, option: str = "cheapest") -> Explanation:
@@ -82,9 +83,15 @@ def _money(o: Option) -> Iterator[Item]:
     m, p = o.money, o.money.price
     place = f"{p.provider} {p.instance_type} {p.region} {p.term}"
     row = f"{place}, seen {p.seen} ({p.seen_basis}): {p.source}"
-    lost = f"what is paid for / (1 - {p.interruption_share:g} that interruptions cost)"
-    formula = lost if p.interruption_share else ""
-    yield Item("price", _n(p.usd_per_instance_hour, "USD per instance-hour"), formula, row)
+    idle, each = p.interruption_share, _n(p.usd_per_instance_hour)
+    quoted = _n(p.quoted_usd_per_hour, "USD per instance-hour")
+    yield Item("price", quoted, "", row)
+    if idle:
+        formula = f"{_n(p.quoted_usd_per_hour)} / (1 - {idle:g} that interruptions cost)"
+        yield Item("price of an hour that does its work", f"{each} USD", formula, "terms.yaml")
+    if p.exchange is not None:
+        source = f"{p.exchange.source}, {p.exchange.date}; currencies.yaml"
+        yield Item("price as listed", foreign(p), "", source)
     yield Item(
         "instances",
         _n(o.instances),
@@ -95,9 +102,8 @@ def _money(o: Option) -> Iterator[Item]:
     yield Item(
         "cost",
         _n(m.usd_per_hour, "USD/h"),
-        f"{o.instances} x {_n(p.usd_per_instance_hour)}",
+        f"{o.instances} x {each}",
     )
-    idle = p.interruption_share
     if idle:
         yield Item(
             "cost on the invoice",
@@ -105,6 +111,7 @@ def _money(o: Option) -> Iterator[Item]:
             f"{_n(m.usd_per_hour)} x (1 - {_n(idle)}): an hour that does its work costs more than"
             " an hour on the invoice",
         )
+    yield from _lease(o)
     yield from _owned(o)
     mean = o.capacity_tokens_per_s * m.mean_utilization
     yield Item(
@@ -124,6 +131,25 @@ def _money(o: Option) -> Iterator[Item]:
             _n(m.usd_per_job, "USD"),
             f"{_n(o.run_hours)} h x {_n(m.invoiced_usd_per_hour)}",
         )
+
+
+def _lease(o: Option) -> Iterator[Item]:
+    """Yield what the price row binds to, as far as it does."""
+    lease, hour = o.money.price.lease, _n(o.money.invoiced_usd_per_hour)
+    if lease is None:
+        return
+    if o.money.bound_usd is not None:
+        formula = f"{_n(lease.hours)} h of the shortest lease x {hour}"
+        yield Item("bound for", _n(o.money.bound_usd, "USD"), formula)
+    if o.money.due_at_once_usd is not None:
+        formula = f"{_n(o.money.bound_usd)} x {_n(lease.upfront_share)} paid at the start"
+        yield Item("due at once", _n(o.money.due_at_once_usd, "USD"), formula)
+    elif lease.upfront_share:
+        yield Item("due at once", f"{lease.upfront_share:.0%} of the lease, of no stated length")
+    if lease.minimum_instances > 1:
+        yield Item("fewest instances that are sold", _n(lease.minimum_instances))
+    if lease.quota_instances is not None:
+        yield Item("quota", counted(lease.quota_instances, "instance"))
 
 
 PARTS = {

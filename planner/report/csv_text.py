@@ -8,6 +8,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import fields
 from typing import Any
 
+from planner.report import price_words
+from planner.spec.money import Lease
 from planner.spec.option import Latency, Option
 from planner.spec.record import PlanRecord
 
@@ -67,6 +69,10 @@ def _energy(name: str) -> Column:
     return (name, lambda o: getattr(o.energy, name, None))
 
 
+def _lease(name: str) -> Column:
+    return (f"lease_{name}", lambda option: getattr(option.money.price.lease, name, None))
+
+
 def _price(name: str) -> Column:
     return (f"price_{name}", lambda option: getattr(option.money.price, name))
 
@@ -75,11 +81,19 @@ COLUMNS: tuple[Column, ...] = (
     _plain("id"),
     *(_plain(name) for name in ("accelerator", "accelerator_name", "instances", "gpus")),
     *(_plain(name) for name in ("provider", "region")),
-    *(_price(name) for name in ("instance_type", "term", "usd_per_instance_hour", "seen", "flag")),
-    *(_price(name) for name in ("source",)),
+    *(_price(name) for name in ("instance_type", "term")),
+    ("price_usd_per_instance_hour", lambda o: o.money.price.quoted_usd_per_hour),
+    ("price_spot_allowance_share", lambda o: o.money.price.interruption_share or None),
+    *(_price(name) for name in ("seen", "flag")),
+    *(_price(name) for name in ("source", "currency", "list_price_per_hour")),
+    _price("contracted_price_per_hour"),
+    ("price_exchange_usd", lambda o: getattr(o.money.price.exchange, "usd", None)),
+    ("price_exchange", lambda o: price_words.exchange(o.money.price) or None),
     *(_money(name) for name in ("usd_per_hour", "usd_per_mtok_output", "usd_per_mtok_total")),
     *(_money(name) for name in ("usd_per_mtok_full", "mean_utilization", "usd_per_job")),
     _money("invoiced_usd_per_hour"),
+    *(_money(name) for name in ("due_at_once_usd", "bound_usd")),
+    *(_lease(name) for name in Lease.model_fields),
     *(_plain(name) for name in ("engine", "generation", "weights", "kv", "tp", "pp", "dp")),
     *(_plain(name) for name in ("replicas", "spare_replicas", "max_num_seqs", "token_budget")),
     *(_plain(name) for name in ("speculation", "draft_tokens")),

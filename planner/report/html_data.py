@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from planner.report import words
+from planner.report import price_words, words
 from planner.report.pack import Pack
 from planner.report.statements import firm_words, statements
 from planner.select.firmness import Effect, Firmness
@@ -64,12 +64,15 @@ def _option(pack: Pack, o: Option) -> Data:
         "layout": words.parallelism(o),
         "speculation": words.speculation(o),
         "hour": o.money.usd_per_hour,
-        "month": o.money.usd_per_hour * HOURS_PER_MONTH,
+        "month": None if o.run_hours else o.money.usd_per_hour * HOURS_PER_MONTH,
+        "invoiced": words.invoiced(o),
+        "job": None if o.money.usd_per_job is None else words.run(o),
         "mtok": o.money.usd_per_mtok_output,
         "ttft95": None if o.ttft is None else o.ttft.p95_ms,
         "tpot95": None if o.tpot is None else o.tpot.p95_ms,
         "run_hours": o.run_hours,
         "run": words.duration(o.run_hours),
+        "lease": [f"{title.lower()} {text}" for title, text in price_words.lease(o)],
         "use": o.utilization,
         "mean_use": o.money.mean_utilization,
         "loss": o.quality.median,
@@ -95,10 +98,16 @@ def _facts(o: Option) -> Iterator[tuple[str, str]]:
     yield "Option", o.id
     yield "Buy", words.hardware(o)
     yield "From", words.instance(o)
-    yield "Price", f"{words.money(m.price.usd_per_instance_hour)}/h each; {words.price(o)}"
-    yield "Per hour", "; ".join(filter(None, (words.money(m.usd_per_hour), words.invoiced(o))))
-    yield f"Per month ({HOURS_PER_MONTH:.0f} h)", words.money(m.usd_per_hour * HOURS_PER_MONTH)
-    yield f"Per year ({HOURS_PER_YEAR:.0f} h)", words.money(m.usd_per_hour * HOURS_PER_YEAR)
+    yield "Price", f"{words.money(m.price.quoted_usd_per_hour)}/h each; {words.price(o)}"
+    if m.price.exchange is not None:
+        yield "Listed", price_words.exchange(m.price)
+    allowed = ", spot allowance included" if words.invoiced(o) else ""
+    paid = f"{words.money(m.usd_per_hour)}{allowed}"
+    yield "Per hour", "; ".join(filter(None, (paid, words.invoiced(o))))
+    yield from price_words.lease(o)
+    if o.run_hours is None:
+        yield f"Per month ({HOURS_PER_MONTH:.0f} h)", price_words.over(o, HOURS_PER_MONTH)
+        yield f"Per year ({HOURS_PER_YEAR:.0f} h)", price_words.over(o, HOURS_PER_YEAR)
     yield "Per Mtok output", f"{words.money(m.usd_per_mtok_output)} at the mean rate"
     yield "Per Mtok, prompt + output", words.money(m.usd_per_mtok_total)
     yield "Per Mtok output, full load", words.money(m.usd_per_mtok_full)
@@ -116,8 +125,10 @@ def _facts(o: Option) -> Iterator[tuple[str, str]]:
     yield "Replicas", words.parallelism(o)
     yield "Batch limit", words.batch_limit(o, "sequence")
     yield "Speculation", words.speculation(o)
-    yield "Output", f"{words.number(o.output_tokens_per_s)} tokens/s in the busy hour"
-    yield "Utilization", f"{words.percent(o.utilization)}, mean {words.percent(m.mean_utilization)}"
+    busy = "in the busy hour" if o.run_hours is None else "while it runs"
+    yield "Output", f"{words.number(o.output_tokens_per_s)} tokens/s {busy}"
+    mean = f", mean {words.percent(m.mean_utilization)}" if o.run_hours is None else ""
+    yield "Utilization", f"{words.use(o)}{mean}"
     yield "Quality loss", words.quality(o)
     yield "Evidence", words.EVIDENCE_WORDS[o.evidence]
     yield "Limit that binds", words.binding(o)
@@ -147,7 +158,8 @@ def _prices(pack: Pack) -> list[list[str]]:
             p.instance_type,
             p.region,
             words.TERM_WORDS[p.term],
-            words.money(p.usd_per_instance_hour),
+            words.money(p.quoted_usd_per_hour),
+            price_words.exchange(p),
             f"{p.seen} ({p.seen_basis})",
             p.source,
             p.flag,

@@ -27,7 +27,7 @@ def statements(pack: Pack) -> Iterator[tuple[str, str, str]]:
     yield "inputs", "prices judged by", inputs.as_of
     yield "inputs", "seed, planner version", f"{inputs.seed}, {record.planner_version}"
     yield "search", "", words.found(record)
-    yield "money", "month and year", "730 and 8,760 hours, paid for in full, whole instances"
+    yield from _money(record)
     for check in record.verification:
         yield "simulation", check.option, _checked(check)
     confidence = inputs.slo.get("slo", {}).get("confidence", 0.8)
@@ -52,6 +52,19 @@ def statements(pack: Pack) -> Iterator[tuple[str, str, str]]:
         yield "quality", f"{weights} weights, {kv} KV cache", f"{grade}: {basis}"
 
 
+def _money(record: PlanRecord) -> Iterator[tuple[str, str, str]]:
+    if not any(option.run_hours is not None for option in record.options):
+        yield "money", "month and year", "730 and 8,760 hours, paid for in full, whole instances"
+    if any(option.money.price.interruption_share for option in record.options):
+        yield (
+            "money",
+            "spot allowance",
+            "hours that interruptions make useless are paid for too, so an hour of work costs more"
+            " than an hour on the invoice: price / (1 - share); prices of a row and what is called"
+            " invoiced are without it",
+        )
+
+
 def _checked(check: Verification) -> str:
     """Return what a simulation said of an option, in a sentence."""
     state = "holds every target" if check.holds else "holds the targets with no number of replicas"
@@ -61,6 +74,11 @@ def _checked(check: Verification) -> str:
         if "_p95_" in c.key
     ]
     return f"{', '.join(check.picks)}: {state}; {'; '.join(seen)}"
+
+
+def _cost(option: Option) -> str:
+    hour = f"{words.money(option.money.usd_per_hour)}/h"
+    return hour if option.money.usd_per_job is None else words.run(option)
 
 
 def firm_words(firmness: Firmness, pick: PickFirmness) -> Iterator[str]:
@@ -76,11 +94,6 @@ def firm_words(firmness: Firmness, pick: PickFirmness) -> Iterator[str]:
     if pick.highest_rate is not None:
         yield f"It keeps its limits up to {request_rate(words.number(pick.highest_rate))}."
     if pick.fewer_rate is not None:
-def _cost(option: Option) -> str:
-    hour = f"{words.money(option.money.usd_per_hour)}/h"
-    return hour if option.money.usd_per_job is None else words.run(option)
-
-
         yield f"Up to {request_rate(words.number(pick.fewer_rate))}, one instance less would do."
     for even in pick.break_evens:
         yield (

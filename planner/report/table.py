@@ -12,7 +12,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from planner.counting import counted
-from planner.report import words
+from planner.report import price_words, words
 from planner.report.plot import front_plot
 from planner.spec.option import Latency, Option
 from planner.spec.record import Miss, PlanRecord
@@ -91,6 +91,15 @@ PICK_LINES: tuple[Line, ...] = (
     ("speculation", words.speculation),
 )
 AFTER_MONEY = 1 + [label for label, _ in PICK_LINES].index("  at full load")
+AFTER_PRICE = 1 + [label for label, _ in PICK_LINES].index("price")
+AFTER_HOUR = 1 + [label for label, _ in PICK_LINES].index("USD per hour")
+LISTED_LINES: tuple[Line, ...] = (("  listed", lambda o: price_words.foreign(o.money.price)),)
+LEASE_LINES: tuple[Line, ...] = (
+    ("  due at once", price_words.due_at_once),
+    ("  bound for", price_words.bound_for),
+    ("  sold", price_words.sold_from_to),
+)
+"""Only where a pick has such terms."""
 SCALED_LINES: tuple[Line, ...] = (("  autoscaled", words.autoscaled),)
 
 
@@ -125,7 +134,7 @@ ONLINE_LINES: tuple[Line, ...] = (
 OFFLINE_LINES: tuple[Line, ...] = (("the whole run", words.run), ("80 % interval", _intervals))
 LAST_LINES: tuple[Line, ...] = (
     ("output tokens/s", lambda o: words.number(o.output_tokens_per_s)),
-    ("utilization", lambda o: words.percent(o.utilization)),
+    ("utilization", words.use),
     ("quality loss", words.quality),
     ("evidence", lambda o: words.EVIDENCE_WORDS[o.evidence]),
     ("limit that binds", words.binding),
@@ -134,20 +143,42 @@ LAST_LINES: tuple[Line, ...] = (
 
 def _lines(record: PlanRecord) -> tuple[Line, ...]:
     offline = any(option.run_hours is not None for option in record.options)
-    scaled = any(option.money.autoscaled is not None for option in record.options)
-    picked = (*PICK_LINES[:AFTER_MONEY], *SCALED_LINES, *PICK_LINES[AFTER_MONEY:])
     return (
-        *(picked if scaled else PICK_LINES),
+        *PICK_LINES[:AFTER_PRICE],
+        *_told(record, LISTED_LINES),
+        *PICK_LINES[AFTER_PRICE:AFTER_HOUR],
+        *_told(record, LEASE_LINES),
+        *PICK_LINES[AFTER_HOUR:AFTER_MONEY],
+        *(SCALED_LINES if _scaled(record) else ()),
+        *PICK_LINES[AFTER_MONEY:],
         *(OFFLINE_LINES if offline else (*ONLINE_LINES, *_simulated(record))),
         _sure(record),
         *LAST_LINES,
     )
 
 
+def _scaled(record: PlanRecord) -> bool:
+    return any(option.money.autoscaled is not None for option in record.options)
+
+
+def _told(record: PlanRecord, lines: Sequence[Line]) -> list[Line]:
+    """Return the lines that have something to say of any pick, a dash for the others."""
+    picked = _picked(record)
+    return [
+        (label, lambda option, text=text: text(option) or "-")  # type: ignore[misc]
+        for label, text in lines
+        if any(map(text, picked))
+    ]
+
+
+def _picked(record: PlanRecord) -> list[Option]:
+    return [option for option in record.options if option.id in record.picks.values()]
+
+
 def _sure(record: PlanRecord) -> Line:
     """Return the line of the targets with margin; it follows what the margin is put on."""
     label = f"{words.confidence(record)} confidence"
-    picked = [option for option in record.options if option.id in record.picks.values()]
+    picked = _picked(record)
     # On two lines: one would widen the column.
     first = "simulated, with\n" if all(map(record.simulated, picked)) else ""
     return f"{first}{label}", _targets

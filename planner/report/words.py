@@ -83,7 +83,11 @@ def run(option: Option) -> str:
     """Return what the whole of an offline run costs, and how long it takes."""
     cost = option.money.usd_per_job
     least = cost is not None and cost < CENT
-    return f"{'< $0.01' if least else money(cost)} in {duration(option.run_hours)}"
+    told = f"{'< $0.01' if least else money(cost)} in {duration(option.run_hours)}"
+    if not option.money.price.interruption_share:
+        return told
+    # The hours that do no work are among those of the run.
+    return f"{told} at {money(option.money.invoiced_usd_per_hour)}/h invoiced"
 
 
 def milliseconds(value: float | None) -> str:
@@ -96,6 +100,12 @@ def milliseconds(value: float | None) -> str:
 def percent(share: float | None) -> str:
     """Return a share as a percentage."""
     return "-" if share is None else f"{share * 100:.0f} %"
+
+
+def use(option: Option) -> str:
+    """Return the share of the capacity that is used in the busy hour, offline of the deadline."""
+    of = "" if option.run_hours is None else " of the deadline"
+    return f"{percent(option.utilization)}{of}"
 
 
 def hardware(option: Option) -> str:
@@ -163,13 +173,24 @@ def invoiced(option: Option) -> str:
 
 
 def autoscaled(option: Option) -> str:
-    """Return the price of a fleet that follows the load profile, and its range of replicas."""
+    """Return the price of a fleet that follows the load profile, and what that fleet is."""
     scaled = option.money.autoscaled
     if scaled is None:
         return "-"
+    return f"{money(scaled.usd_per_mtok_output)} for {autoscaled_fleet(option)}"
+
+
+def autoscaled_fleet(option: Option) -> str:
+    """Return what a fleet that follows the load is; its latencies are not those of the option."""
+    scaled = option.money.autoscaled
+    if scaled is None:
+        return ""
     low, high = min(scaled.replicas_by_hour), max(scaled.replicas_by_hour)
+    if low == high == option.replicas:
+        return f"the same fleet, {counted(high, 'replica')} at every hour"
     span = f"{low}" if low == high else f"{low} to {high}"
-    return f"{money(scaled.usd_per_mtok_output)}, {counted(high, 'replica', shown=span)}"
+    replicas = counted(high, "replica", shown=span)
+    return f"another fleet: {replicas}, sized by the hour by the formula"
 
 
 def energy(value: Energy) -> str:

@@ -8,7 +8,7 @@ from planner.report import words
 from planner.report.pack import Pack
 from planner.report.statements import statements
 from planner.report.xlsx_book import Book, Formula, Value, cell
-from planner.report.xlsx_options import COLUMNS, INDEX, Places
+from planner.report.xlsx_options import COLUMNS, INDEX, Places, title_of
 from planner.spec.money import OwnedParts
 from planner.spec.option import Option
 from planner.spec.record import PlanRecord
@@ -44,9 +44,14 @@ GROUPS: tuple[tuple[str, tuple[tuple[str, str | Callable[[Option], Value]], ...]
     ("What it costs", (
         ("USD per instance-hour", "price"), ("Price seen", _seen), ("USD per hour", "hour"),
         ("USD per month (730 h)", "month"), ("USD per year (8,760 h)", "year"),
+        ("USD per month (730 h), invoiced", "invoiced_month"),
+        ("USD per year (8,760 h), invoiced", "invoiced_year"),
+        ("Due at once [USD]", "due"), ("Bound for, in all [USD]", "committed"),
+        ("Shortest lease [h]", "lease"), ("Fewest instances sold", "least"),
+        ("Quota [instances]", "most"),
         ("USD per Mtok output, mean rate", "mtok"), ("USD per Mtok, prompt + output", "mtok_total"),
         ("USD per Mtok output, full load", "mtok_full"), ("USD for the whole run", "job"),
-        ("USD per Mtok output, autoscaled", "scaled"),
+        ("USD per Mtok output, autoscaled", "scaled"), ("Autoscaled, what", "scaled_fleet"),
         ("Mean utilization", "mean_use"),
         *((f"Owned: {name} [USD/h]", f"owned_{name}") for name in OwnedParts.model_fields),
     )),
@@ -89,7 +94,8 @@ def decision_sheet(book: Book, pack: Pack, places: Places) -> None:
             book.put("Decision", (row, column), title if column == 0 else None, style="group")
         row += 1
         for label, what in shown:
-            book.put("Decision", (row, LABEL), label, style="bold")
+            named = title_of(what, label, options) if isinstance(what, str) else label
+            book.put("Decision", (row, LABEL), named, style="bold")
             for column, option in enumerate(options, start=FIRST):
                 value, kind = _shown(what, option, places)
                 book.put("Decision", (row, column), value, kind, "fact")

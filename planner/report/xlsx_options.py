@@ -14,8 +14,10 @@ from planner.spec.option import Latency, Option
 from planner.units import HOURS_PER_MONTH, HOURS_PER_YEAR, MILLION, SECONDS_PER_HOUR
 
 PER_MTOK = f"{SECONDS_PER_HOUR:.0f}/{MILLION:.0f}"
-PriceCells = Mapping[int, str]
-"""Row of the record's offers -> the cell of its effective price."""
+PriceCells = Mapping[int, tuple[str, str]]
+"""Row of the record's offers -> the cells of its price and of its allowance."""
+WITH_ALLOWANCE = frozenset({"hour", "month", "year", "mtok", "mtok_total", "mtok_full", "scaled"})
+"""Columns whose amounts are for the hours that do their work: on spot, more than the invoice."""
 
 
 @dataclass(frozen=True)
@@ -37,7 +39,8 @@ class Column:
         kind: Number format.
         width: In characters.
         value: What the record says.
-        formula: In Excel's syntax with {key} for the same row, {price} for the price cell.
+        formula: In Excel's syntax with {key} for the same row, {price_cell} and {lost_cell} for
+            those of ``Prices``.
     """
 
     key: str
@@ -74,6 +77,21 @@ def _rate(name: str) -> Callable[[Option], float]:
     return get
 
 
+def _over(hours: float) -> Callable[[Option], Value]:
+    """Return the price of so many hours; None = a job that ends pays for no month."""
+    return lambda o: o.money.usd_per_hour * hours if o.run_hours is None else None
+
+
+def _invoiced_over(hours: float) -> Callable[[Option], Value]:
+    """Return what the invoice says of so many hours; None = a job, or all hours do their work."""
+
+    def get(option: Option) -> Value:
+        paid = option.run_hours is None and option.money.price.interruption_share
+        return option.money.invoiced_usd_per_hour * hours if paid else None
+
+    return get
+
+
 def _scaled(option: Option) -> Value:
     scaled = option.money.autoscaled
     return None if scaled is None else scaled.usd_per_mtok_output
@@ -96,6 +114,16 @@ def _part(of: str, name: str) -> Callable[[Option], Value]:
         return value
 
     return get
+
+
+def _lease(name: str) -> Callable[[Option], Value]:
+    """Return a term of the price row; None = it states none."""
+    return lambda option: getattr(option.money.price.lease, name, None) or None
+
+
+def _least(option: Option) -> Value:
+    lease = option.money.price.lease
+    return lease.minimum_instances if lease and lease.minimum_instances > 1 else None
 
 
 def _tightest(option: Option) -> Value:
@@ -123,16 +151,29 @@ COLUMNS: tuple[Column, ...] = (
     Column("instances", "Instances", "count", 10, _field("instances")),
     Column("gpus", "GPUs", "count", 8, _field("gpus")),
     Column("price", "USD per instance-hour", "usd", 12,
-           lambda o: o.money.price.usd_per_instance_hour, "{price_cell}"),
-    Column("hour", "USD per hour", "usd", 12, _money("usd_per_hour"), "{instances}*{price}"),
+           lambda o: o.money.price.quoted_usd_per_hour, "{price_cell}"),
     Column("lost", "Spot: share of the invoice that does no work", "share", 12,
-           lambda o: o.money.price.interruption_share or None),
+           lambda o: o.money.price.interruption_share or None, "{lost_cell}"),
+    Column("hour", "USD per hour", "usd", 12, _money("usd_per_hour"),
+           "{instances}*{price}/(1-{lost})"),
     Column("invoiced", "USD per hour, invoiced", "usd", 12, _money("invoiced_usd_per_hour"),
-           "{hour}*(1-{lost})"),
+           "{instances}*{price}"),
     Column("month", f"USD per month ({HOURS_PER_MONTH:.0f} h)", "usd_whole", 13,
-           lambda o: o.money.usd_per_hour * HOURS_PER_MONTH, f"{{hour}}*{HOURS_PER_MONTH:.0f}"),
+           _over(HOURS_PER_MONTH), f"{{hour}}*{HOURS_PER_MONTH:.0f}"),
     Column("year", f"USD per year ({HOURS_PER_YEAR:.0f} h)", "usd_whole", 14,
-           lambda o: o.money.usd_per_hour * HOURS_PER_YEAR, f"{{hour}}*{HOURS_PER_YEAR:.0f}"),
+           _over(HOURS_PER_YEAR), f"{{hour}}*{HOURS_PER_YEAR:.0f}"),
+    Column("invoiced_month", f"USD per month ({HOURS_PER_MONTH:.0f} h), invoiced", "usd_whole", 13,
+           _invoiced_over(HOURS_PER_MONTH), f"{{invoiced}}*{HOURS_PER_MONTH:.0f}"),
+    Column("invoiced_year", f"USD per year ({HOURS_PER_YEAR:.0f} h), invoiced", "usd_whole", 14,
+           _invoiced_over(HOURS_PER_YEAR), f"{{invoiced}}*{HOURS_PER_YEAR:.0f}"),
+    Column("lease", "Shortest lease [h]", "one", 12, _lease("hours")),
+    Column("upfront", "Paid upfront, share of the lease", "share", 12, _lease("upfront_share")),
+    Column("due", "Due at once [USD]", "usd_whole", 14, _money("due_at_once_usd"),
+           "{invoiced}*{lease}*{upfront}"),
+    Column("committed", "Bound for, in all [USD]", "usd_whole", 14, _money("bound_usd"),
+           "{invoiced}*{lease}"),
+    Column("least", "Fewest instances sold", "count", 10, _least),
+    Column("most", "Quota [instances]", "count", 10, _lease("quota_instances")),
     Column("mtok", "USD per Mtok output", "usd_mtok", 11, _money("usd_per_mtok_output"),
            f"{{hour}}/({{mean}}*{PER_MTOK})"),
     Column("mtok_total", "USD per Mtok, prompt + output", "usd_mtok", 12,
@@ -140,6 +181,7 @@ COLUMNS: tuple[Column, ...] = (
     Column("mtok_full", "USD per Mtok output at full load", "usd_mtok", 12,
            _money("usd_per_mtok_full"), f"{{hour}}/({{capacity}}*{PER_MTOK})"),
     Column("job", "USD for the whole run", "usd", 12, _money("usd_per_job"), "{invoiced}*{run}"),
+    Column("scaled_fleet", "Autoscaled, what", "text", 24, words.autoscaled_fleet),
     Column("scaled_share", "Autoscaled, share of the fixed price", "share", 12, _scaled_share),
     Column("scaled", "USD per Mtok output, autoscaled", "usd_mtok", 12,
            _scaled,
@@ -183,17 +225,26 @@ INDEX = {column.key: number for number, column in enumerate(COLUMNS, start=1)}
 """Column key -> column of the sheet; column 0 names the picks."""
 
 
+def title_of(key: str, title: str, options: Sequence[Option]) -> str:
+    """Return a title that says what an amount includes, and what a use is of."""
+    if key == "use" and any(option.run_hours is not None for option in options):
+        return "Share of the deadline used"
+    spot = any(option.money.price.interruption_share for option in options)
+    return f"{title}, spot allowance included" if spot and key in WITH_ALLOWANCE else title
+
+
 def options_sheet(book: Book, pack: Pack, prices: PriceCells) -> Places:
     """Fill ``Options`` and return where each figure stands."""
     from xlsxwriter.utility import xl_rowcol_to_cell
 
     sheet, options = book.sheet("Options"), pack.listed()
-    book.header("Options", 0, ["Picks", *(column.title for column in COLUMNS)])
+    titles = (title_of(column.key, column.title, options) for column in COLUMNS)
+    book.header("Options", 0, ["Picks", *titles])
     picked = pack.picked()
     places: dict[str, dict[str, str]] = {}
     for row, option in enumerate(options, start=1):
         names = {key: xl_rowcol_to_cell(row, number) for key, number in INDEX.items()}
-        names["price_cell"] = prices[option.money.price.offer]
+        names["price_cell"], names["lost_cell"] = prices[option.money.price.offer]
         book.put("Options", (row, 0), ", ".join(picked.get(option.id, ())), style="bold")
         for number, column in enumerate(COLUMNS, start=1):
             value = column.value(option)
@@ -213,6 +264,7 @@ def options_sheet(book: Book, pack: Pack, prices: PriceCells) -> Places:
     return Places(places, 1, len(pack.record.options))
 
 
+QUOTED, LOST = "USD per instance-hour", "Spot: share that does no work"
 PRICE_TITLES: Sequence[tuple[str, float]] = (
     ("Provider", 14),
     ("Instance type", 30),
@@ -224,8 +276,11 @@ PRICE_TITLES: Sequence[tuple[str, float]] = (
     ("List unit price", 12),
     ("Discount", 10),
     ("Contracted unit price", 12),
-    ("USD per unit: exchange, spot allowance", 14),
-    ("Effective USD per instance-hour", 14),
+    ("USD per unit of currency", 12),
+    (QUOTED, 14),
+    (LOST, 12),
+    ("Exchange rate of", 12),
+    ("Exchange rate from", 26),
     ("Seen", 12),
     ("How the date is known", 26),
     ("Valid from", 12),
@@ -235,13 +290,13 @@ PRICE_TITLES: Sequence[tuple[str, float]] = (
     ("Note", 40),
 )
 PRICE_NOTE = (
-    "Change a blue cell (list price, discount, contracted price): every amount in this workbook"
-    " follows. Which options exist does not; run `plan reprice` for that."
+    "Change a blue cell (price, discount, exchange rate, spot share): every amount in this"
+    " workbook follows. Which options exist does not; run `plan reprice` for that."
 )
 
 
 def prices_sheet(book: Book, pack: Pack) -> PriceCells:
-    """Fill ``Prices`` with the rows that options rest on; return the effective-price cells."""
+    """Fill ``Prices`` with the rows that options rest on; return the cells that amounts rest on."""
     used = {option.money.price.offer: option.money.price for option in pack.listed()}
     sheet = book.sheet("Prices")
     book.put("Prices", (0, 0), PRICE_NOTE, style="note")
@@ -250,13 +305,19 @@ def prices_sheet(book: Book, pack: Pack) -> PriceCells:
         _price_row(book, row, pack.record.offers[number], price)
     sheet.freeze_panes(2, 2)
     sheet.repeat_rows(1)
-    column = [title for title, _ in PRICE_TITLES].index("Effective USD per instance-hour")
-    return {number: cell("Prices", row, column) for row, number in enumerate(sorted(used), 2)}
+    titles = [title for title, _ in PRICE_TITLES]
+    columns = [titles.index(title) for title in (QUOTED, LOST)]
+    return {
+        number: (cell("Prices", row, columns[0]), cell("Prices", row, columns[1]))
+        for row, number in enumerate(sorted(used), 2)
+    }
 
 
 def _price_row(book: Book, row: int, offer: Offer, price: Price) -> None:
-    """Write one offer; the factor holds exchange rate and, for spot, what interruptions cost."""
-    factor = price.usd_per_instance_hour / offer.price_per_hour
+    """Write one offer: its price as listed, the exchange rate, and both together."""
+    rate = price.exchange
+    factor = 1.0 if rate is None else rate.usd
+    dated = ("", "") if rate is None else (rate.date.isoformat(), rate.source)
     line = row + 1
     effective = f'=IF(J{line}="",H{line}*(1-I{line}),J{line})*K{line}'
     days = [day.isoformat() if day else "" for day in (offer.valid_from, offer.valid_to)]
@@ -270,7 +331,9 @@ def _price_row(book: Book, row: int, offer: Offer, price: Price) -> None:
         (offer.discount_share, "share", "input"),
         (offer.contracted_price_per_hour, "usd", "input"),
         (factor, "factor", "input"),
-        (Formula(effective, price.usd_per_instance_hour), "usd", "bold"),
+        (Formula(effective, price.quoted_usd_per_hour), "usd", "bold"),
+        (price.interruption_share or None, "share", "input"),
+        *((text, "text", "cell") for text in dated),
         (offer.seen, "text", "cell"),
         (offer.seen_basis, "text", "cell"),
         *((day, "text", "cell") for day in days),

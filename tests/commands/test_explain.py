@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import datetime
+
 from planner.commands.explain import explain
 from planner.report import json_text
 from planner.report.explanation import render
-from planner.spec.option import Latency
+from planner.spec.money import Lease
+from planner.spec.offer import ExchangeRate
+from planner.spec.option import Interval, Intervals, Latency
 from planner.spec.verification import Simulated
-from tests.report.records import option, record, rows
+from tests.report.records import money, offer, option, price, record, rows
 
 
 def explained(tmp_path, made):
@@ -52,3 +56,44 @@ def test_the_evidence_is_that_of_the_other_reports(tmp_path):
 
 def test_evidence_that_no_layout_weakens_needs_no_reason(tmp_path):
     assert "speed evidence: validated\n" in explained(tmp_path, record())
+
+
+def bought(usd_per_hour, **terms):
+    """Return a plan of one option, bought on these terms."""
+    one = option(money=money(price(offer()).model_copy(update=terms), usd_per_hour))
+    return record(options=(one,), picks={"cheapest": one.id})
+
+
+def test_what_a_price_binds_to_is_multiplied_out(tmp_path):
+    lease = Lease(hours=26280, upfront_share=0.5, minimum_instances=2, quota_instances=4)
+    text = explained(tmp_path, bought(11.0, lease=lease))
+    # By hand: 11 x 26,280 = 289,080, of which half is 144,540.
+    assert "bound for: 289,080 USD  = 26,280 h of the shortest lease x 11" in text
+    assert "due at once: 144,540 USD  = 289,080 x 0.5 paid at the start" in text
+    assert "fewest instances that are sold: 2" in text
+    assert "quota: 4 instances" in text
+    assert "bound for" not in explained(tmp_path, record())
+
+
+def test_a_price_in_another_currency_names_rate_day_and_source(tmp_path):
+    ecb = ExchangeRate(usd=1.25, date=datetime.date(2026, 11, 2), source="ECB")
+    made = bought(10.0, currency="EUR", exchange=ecb, usd_per_instance_hour=10.0)
+    text = explained(tmp_path, made)
+    assert "price as listed: EUR 8.00 (list 4.00) x 1.25 USD" in text
+    assert "source: ECB, 2026-11-02; currencies.yaml" in text
+
+
+def test_the_price_of_spot_is_that_of_its_source_and_then_with_the_allowance(tmp_path):
+    spot = {"interruption_share": 0.1, "usd_per_instance_hour": 1.0, "row_usd_per_hour": 0.9}
+    text = explained(tmp_path, bought(1.0, **spot))
+    assert "  price: 0.9 USD per instance-hour\n" in text
+    assert "price of an hour that does its work: 1 USD  = 0.9 / (1 - 0.1" in text
+
+
+def test_the_interval_of_the_cost_is_that_at_full_utilization(tmp_path):
+    end = Interval(low=0.5, high=1.0)
+    found = Intervals(capacity_tokens_per_s=end, usd_per_mtok_full=end)
+    one = option(intervals=found)
+    made = record(options=(one,), picks={"cheapest": one.id})
+    wanted = "80 % interval of USD per million output tokens at full utilization: 0.5 to 1"
+    assert wanted in explained(tmp_path, made)

@@ -151,10 +151,13 @@ function drawFront() {
 }
 function drawTable(options) {
   const n = (text) => ({ text, number: true });
+  const offline = plan.options.some((o) => o.job !== null);
+  const time = offline ? [n("Whole run"), n("Deadline used")] : [n("USD/month"), n("TTFT p95"), n("TPOT p95"), n("Mean util.")];
   table(document.getElementById("options"),
-    ["Option", "Buy", "From", "Engine", "Weights / KV", "Replicas", "Spec.", n("USD/h"), n("USD/month"), n("USD/Mtok"), n("TTFT p95"), n("TPOT p95"), n("Mean util."), n("Loss"), "Evidence"],
-    options.map((o) => [o.id, o.hardware, o.bought, o.engine, `${o.weights} / ${o.kv}`, o.layout, o.speculation,
-      usd(o.hour), whole(o.month), usd(o.mtok), ms(o.ttft95), ms(o.tpot95), percent(o.mean_use), short(o.loss) + " %", EVIDENCE[o.evidence]]));
+    ["Option", "Buy", "From", "Engine", "Weights / KV", "Replicas", "Spec.", n("USD/h"), n("USD/Mtok"), ...time, n("Loss"), "Evidence"],
+    options.map((o) => [o.id, o.hardware, o.bought, o.engine, `${o.weights} / ${o.kv}`, o.layout, o.speculation, usd(o.hour), usd(o.mtok),
+      ...(offline ? [o.job, percent(o.use)] : [whole(o.month), ms(o.ttft95), ms(o.tpot95), percent(o.mean_use)]),
+      short(o.loss) + " %", EVIDENCE[o.evidence]]));
 }
 
 /* Picks */
@@ -171,9 +174,11 @@ function drawPicks() {
     const card = make("button", null, "card");
     card.type = "button";
     card.append(make("h3", o.picks.join(", ")), make("p", `${usd(o.mtok)}`, "amount"), make("p", "per million output tokens", "quiet"),
-      make("p", `${usd(o.hour)}/h, ${whole(o.month)} a month`), make("p", o.hardware), make("p", o.bought, "quiet"),
+      make("p", o.job === null ? `${usd(o.hour)}/h, ${whole(o.month)} a month` : o.job),
+      ...(o.invoiced && o.job === null ? [make("p", `spot allowance included; ${o.invoiced}`, "quiet")] : []),
+      ...o.lease.map((text) => make("p", text)), make("p", o.hardware), make("p", o.bought, "quiet"),
       make("p", `${o.engine}, ${o.weights} / ${o.kv}, ${o.layout}`),
-      make("p", o.tpot95 === null ? `done in ${o.run}` : `TTFT p95 ${ms(o.ttft95)}, TPOT p95 ${ms(o.tpot95)}`),
+      ...(o.job === null ? [make("p", `TTFT p95 ${ms(o.ttft95)}, TPOT p95 ${ms(o.tpot95)}`)] : []),
       make("p", `quality loss ${o.quality}; ${EVIDENCE[o.evidence]}`, "quiet"));
     card.addEventListener("click", () => { showOption(o.id); document.getElementById("option").scrollIntoView({ behavior: "smooth" }); });
     node.append(card);
@@ -268,6 +273,6 @@ function start() {
   drawFront();
   showOption(plan.picks[0] ?? plan.options[0].id);
   buildFirmness();
-  table(document.getElementById("prices"), ["Provider", "Instance type", "Region", "Term", { text: "USD per instance-hour", number: true }, "Seen", "Source", "Flag"], plan.prices);
+  table(document.getElementById("prices"), ["Provider", "Instance type", "Region", "Term", { text: "USD per instance-hour", number: true }, "Listed, exchange rate", "Seen", "Source", "Flag"], plan.prices);
 }
 start();
