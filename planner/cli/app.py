@@ -138,6 +138,7 @@ def plan_command(
     stages = Stages("starting", verbose=verbose)
     from planner.commands.plan import plan
     from planner.report import FORMATS
+    from planner.report.price_words import expired
     from planner.report.words import price_age
     from planner.select.selection import UNKEPT
 
@@ -169,7 +170,9 @@ def plan_command(
         for note in record.assumptions:
             if note.startswith(UNKEPT):
                 say(note)
-        say(price_age(record, datetime.date.today()))
+        today = datetime.date.today()
+        for line in (price_age(record, today), *expired(record, today)):
+            say(line)
     stages.end()
     if not record.options:
         raise typer.Exit(NO_OPTION)

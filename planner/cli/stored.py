@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 from pathlib import Path
 from typing import Annotated
 
@@ -98,12 +99,15 @@ def reprice_command(
     from planner.commands.reprice import UNPROVEN, reprice
     from planner.report import FORMATS
     from planner.report.changes import render
+    from planner.report.price_words import expired
 
     found = reprice(file, tuple(prices or ()), catalog=catalog, as_of=as_of)
     if out is not None:
         save(out, FORMATS["json"](found.record))
     put(render(found.changes))
     put(FORMATS["table"](found.record, width=terminal_width(), color=use_color()))
+    for line in expired(found.record, datetime.date.today()):
+        say(line)
     if UNPROVEN in found.record.assumptions:
         say(UNPROVEN)
     for one in found.unsearched:
