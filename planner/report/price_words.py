@@ -6,7 +6,6 @@ import datetime
 from collections.abc import Iterator
 from math import isclose
 
-from planner.counting import counted
 from planner.report.words import PICK_TITLES, TERM_WORDS, money
 from planner.spec.money import Price
 from planner.spec.option import Option
@@ -32,20 +31,20 @@ def bound_for(option: Option) -> str:
     return f"{lease.hours:,.6g} h: {money(whole)} in all"
 
 
-def sold_from_to(option: Option) -> str:
+def instances_sold(option: Option) -> str:
     """Return the fewest and the most instances that the seller allows; empty = any number."""
     lease = option.money.price.lease
     if lease is None:
         return ""
     least, most = lease.minimum_instances, lease.quota_instances
-    said = [f"at least {counted(least, 'instance')}"] if least > 1 else []
-    said += [f"quota of {counted(most, 'instance')}"] if most is not None else []
+    said = [f"at least {least:,}"] if least > 1 else []
+    said += [f"at most {most:,} (quota)"] if most is not None else []
     return ", ".join(said)
 
 
 def lease(option: Option) -> Iterator[tuple[str, str]]:
     """Yield title and words of what the price binds to."""
-    titles = (("Due at once", due_at_once), ("Bound for", bound_for), ("Sold", sold_from_to))
+    titles = (("Due at once", due_at_once), ("Bound for", bound_for), ("Instances", instances_sold))
     for title, text in titles:
         if said := text(option):
             yield title, said

@@ -13,6 +13,8 @@ from planner.spec.option import Option
 from planner.spec.record import PlanRecord
 from planner.spec.verification import Verification
 
+WHOLE_PERCENT = 0.01
+"""Changes of a price below it are told with more digits: +0.04 % is not none."""
 FLIPS = 3
 """Changes of the cheapest option with the rate that are told."""
 
@@ -76,6 +78,10 @@ def _checked(check: Verification) -> str:
     return f"{', '.join(check.picks)}: {state}; {'; '.join(seen)}"
 
 
+def _share(change: float) -> str:
+    return f"{change:+.0%}" if abs(change) >= WHOLE_PERCENT else f"{change:+.2%}"
+
+
 def _cost(option: Option) -> str:
     hour = f"{words.money(option.money.usd_per_hour)}/h"
     return hour if option.money.usd_per_job is None else words.run(option)
@@ -88,7 +94,7 @@ def firm_words(firmness: Firmness, pick: PickFirmness) -> Iterator[str]:
         other = flip.replacement
         yield (
             f"From {words.money(flip.usd_per_instance_hour)} per instance-hour on"
-            f" ({flip.change:+.1%}), {words.hardware(other)}, {words.instance(other)},"
+            f" ({_share(flip.change)}), {words.hardware(other)}, {words.instance(other)},"
             f" at {_cost(other)} takes its place."
         )
     if pick.highest_rate is not None:

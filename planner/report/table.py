@@ -97,7 +97,7 @@ LISTED_LINES: tuple[Line, ...] = (("  listed", lambda o: price_words.foreign(o.m
 LEASE_LINES: tuple[Line, ...] = (
     ("  due at once", price_words.due_at_once),
     ("  bound for", price_words.bound_for),
-    ("  sold", price_words.sold_from_to),
+    ("  instances", price_words.instances_sold),
 )
 """Only where a pick has such terms."""
 SCALED_LINES: tuple[Line, ...] = (("  autoscaled", words.autoscaled),)

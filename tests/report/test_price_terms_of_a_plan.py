@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import datetime
 import io
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -13,12 +14,13 @@ from planner.report import FORMATS
 from planner.report.html_data import page_data
 from planner.report.pack import Pack
 from planner.report.price_words import expired
+from planner.report.statements import firm_words
 from planner.report.words import autoscaled, run
 from planner.spec.money import Autoscaled, Lease
 from planner.spec.offer import ExchangeRate
 from planner.spec.option import Interval, Intervals, Option
 from planner.spec.record import PlanRecord
-from tests.report.records import money, offer, option, price, record
+from tests.report.records import firmness, money, offer, option, price, record
 
 LEASE = Lease(hours=26280, upfront_share=0.5, minimum_instances=2, quota_instances=4)
 ECB = ExchangeRate(usd=1.25, date=datetime.date(2026, 11, 2), source="ECB reference rate")
@@ -58,7 +60,7 @@ LEASED = bought(11.0, lease=LEASE)
 def test_the_picks_say_what_falls_due_at_once_and_what_they_bind_to():
     assert line(table(LEASED), "due at once") == "$144,540.00"
     assert line(table(LEASED), "bound for") == "26,280 h: $289,080.00 in all"
-    assert line(table(LEASED), "sold") == "at least 2 instances, quota of 4 instances"
+    assert line(table(LEASED), "instances") == "at least 2, at most 4 (quota)"
 
 
 def test_the_page_and_the_csv_say_it_too():
@@ -143,6 +145,15 @@ def test_a_job_that_ends_has_no_month_no_busy_hour_and_its_price_multiplies_out(
     assert facts(made)["Utilization"] == "50 % of the deadline"
     assert page_data(Pack(made))["options"][0]["month"] is None
     assert "month" not in str(page_data(Pack(made))["assumptions"])
+
+
+@pytest.mark.parametrize(("change", "told"), [(1.25, "(+125%)"), (0.0004, "(+0.04%)")])
+def test_a_price_that_is_beaten_by_little_is_not_told_as_beaten_by_nothing(change, told):
+    firm = firmness()
+    (pick,) = firm.picks
+    assert pick.flip is not None
+    near = replace(pick, flip=replace(pick.flip, change=change))
+    assert told in next(firm_words(firm, near))
 
 
 def test_the_interval_of_the_cost_is_told_as_that_at_full_load():
