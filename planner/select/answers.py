@@ -261,7 +261,9 @@ def _gpus(found: Answers, bill: Bill) -> Floats:
 
 
 def _uses(found: Answers, bill: Bill, power: Mapping[str, Floats], slo: Slo) -> dict[str, Floats]:
-    uses = {target.key: found.upper[target.key] / target.limit for target in targets(slo)}
+    # An archive without rows names none of the percentiles beyond p50 and p95.
+    upper = found.upper if len(found) else dict.fromkeys((t.key for t in targets(slo)), np.zeros(0))
+    uses = {target.key: upper[target.key] / target.limit for target in targets(slo)}
     quality, purchase, offline = slo.quality, slo.purchase, slo.traffic.offline
     if offline is not None:
         uses["deadline_hours"] = found.columns["run_upper_hours"] / offline.deadline_hours

@@ -149,6 +149,14 @@ def test_what_no_memory_holds_is_said_with_its_figures():
     assert "of 22.5 GiB a GPU" in record.obstacle
 
 
+@pytest.mark.parametrize("target", ["ttft_p99_ms", "e2e_p90_ms"])
+def test_where_nothing_runs_a_target_on_any_percentile_is_answered(target):
+    asked = {"slo": {target: 800.0}, "speculation": {"methods": ("mtp",)}}
+    values = BASE | asked | {"purchase": {"accelerators": ("l4",)}}
+    record = plan(Slo.model_validate(values), catalog=CATALOG, space="quick", verify=False)
+    assert record.obstacle.startswith("no engine of the search runs this model")
+
+
 @pytest.mark.parametrize(
     ("longest", "held", "request_named"),
     [(9e8, 1e3, "the longest request (900000000 tokens)"),
