@@ -30,6 +30,7 @@ class Catalog:
         offers: Sorted by key; ``accelerator`` holds the id.
         exchange: Rates of the currencies that offers may use beside USD.
         digest: SHA-256 over all files read.
+        basis_digest: SHA-256 over all but prices: what predictions rest on.
         calibration: Factors of own measurements to apply; None = none.
         newest_seen: Newest ``seen`` of all offers, YYYY-MM-DD.
         terms: What price terms mean beyond the price.
@@ -43,6 +44,7 @@ class Catalog:
     offers: tuple[Offer, ...]
     exchange: Mapping[str, ExchangeRate]
     digest: str
+    basis_digest: str
     newest_seen: str
     calibration: Calibration | None = None
     terms: Terms = field(default_factory=Terms)

@@ -67,6 +67,7 @@ def load_catalog(
         offers=offers,
         exchange=currencies.rates,
         digest=files.digest(),
+        basis_digest=files.basis_digest(),
         newest_seen=newest_seen(offer.seen for offer in offers),
         terms=terms,
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -54,12 +54,14 @@ class CatalogFiles:
 
     def digest(self) -> str:
         """Return the SHA-256 over names and contents; neither paths nor line ends matter."""
-        parts: list[bytes | str] = []
-        for name, path in sorted(self.entries.items()):
-            parts += [name, _content(path)]
-        for path in self.offers:
-            parts += [OFFERS, _content(path)]
-        return digest(*parts)
+        return digest(*self._basis(), *_named((OFFERS, path) for path in self.offers))
+
+    def basis_digest(self) -> str:
+        """Return the same over all files but prices."""
+        return digest(*self._basis())
+
+    def _basis(self) -> Iterator[bytes | str]:
+        return _named(sorted(self.entries.items()))
 
 
 def catalog_files(
@@ -104,6 +106,12 @@ def _empty(folder: Path) -> str:
     if not folder.exists():
         return "no such folder; check the path"
     return "no catalog file in it; put accelerators/*.yaml, engines/*.yaml or offers.csv there"
+
+
+def _named(files: Iterable[tuple[str, Path]]) -> Iterator[bytes | str]:
+    for name, path in files:
+        yield name
+        yield _content(path)
 
 
 def _content(path: Path) -> bytes:

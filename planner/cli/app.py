@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime
 from collections.abc import Collection
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated, Literal
 
 import typer
 
@@ -36,9 +36,6 @@ from planner.cli.stored import (
 from planner.commands.arguments import JOBS, TIME_LIMIT, TRIALS
 from planner.counting import counted
 from planner.errors import InputError, suggestion
-
-if TYPE_CHECKING:
-    from planner.spec.record import PlanRecord
 
 NO_OPTION = 3
 
@@ -137,6 +134,7 @@ def plan_command(
         raise InputError("--slo", ["missing; name the slo.yaml, or run `plan init`"])
     stages = Stages("starting", verbose=verbose)
     from planner.commands.plan import plan
+    from planner.commands.report import write_report
     from planner.report import FORMATS
     from planner.report.price_words import expired
     from planner.report.words import price_age
@@ -164,7 +162,11 @@ def plan_command(
             progress=show,
         )
     stages.enter("writing")
-    _keep(record, out, report, catalog)
+    if out is not None:
+        save(out, FORMATS["json"](record))
+    if report is not None:
+        for note in write_report(record, report, catalog=catalog, folder=slo.parent):
+            say(note)
     put(FORMATS[format_name](record, width=terminal_width(), color=use_color()))
     if not quiet:
         for note in record.assumptions:
@@ -186,16 +188,6 @@ def _check_places(out: Path | None, report: Path | None) -> None:
         check_report(report)
     for file in (out, report):
         check_writable(file)
-
-
-def _keep(record: PlanRecord, out: Path | None, report: Path | None, catalog: Path | None) -> None:
-    from planner.commands.report import write_report
-    from planner.report import FORMATS
-
-    if out is not None:
-        save(out, FORMATS["json"](record))
-    if report is not None:
-        write_report(record, report, catalog=catalog)
 
 
 def _check_format(name: str, known: Collection[str]) -> None:

@@ -47,7 +47,8 @@ def report_command(
     """Render a stored plan for a person: workbook, page or table."""
     from planner.commands.report import write_report
 
-    write_report(file, to, catalog=catalog)
+    for note in write_report(file, to, catalog=catalog):
+        say(note)
 
 
 def simulate_command(
@@ -110,6 +111,8 @@ def reprice_command(
         say(line)
     if UNPROVEN in found.record.assumptions:
         say(UNPROVEN)
+    for note in found.notes:
+        say(note)
     for one in found.unsearched:
         say(
             f"not searched: {one.hardware}, {counted(len(one.offers), 'offer')} from"

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from planner.candidates.models import architecture_of
 from planner.catalog import load_catalog
 from planner.commands.explain import find_option
+from planner.commands.stored import catalog_notes
 from planner.deploy import Chosen, deployment, render
 from planner.errors import InputError
 from planner.files import digest
@@ -69,14 +70,16 @@ def export(
     record = read_record(plan)
     chosen = find_option(record, option, str(plan))
     identity = digest(plan.read_bytes())
+    known = load_catalog(catalog)
     deployed = deployment(
         record,
         chosen,
-        load_catalog(catalog),
+        known,
         _architecture(str(record.inputs.slo["model"]), plan.parent),
         identity,
         Chosen(checkpoint, head),
     )
+    deployed = replace(deployed, notes=(*deployed.notes, *catalog_notes(record, known)))
     return Exported(
         target=to,
         option=chosen.id,

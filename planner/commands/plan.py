@@ -130,6 +130,7 @@ def plan(  # noqa: PLR0913  (the options of the command line)
     inputs = Inputs(
         slo=asked.model_dump(mode="json", by_alias=True),
         catalog_digest=known.digest,
+        basis_digest=known.basis_digest,
         calibration=known.calibration,
         space=chosen_space.model_dump(mode="json"),
         seed=int(seed),

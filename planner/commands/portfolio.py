@@ -254,6 +254,7 @@ def _one(file: Path, name: str, common: Common, day: str) -> tuple[Asked, _Model
     inputs = Inputs(
         slo=asked.model_dump(mode="json", by_alias=True),
         catalog_digest=common.catalog.digest,
+        basis_digest=common.catalog.basis_digest,
         space=common.space.model_dump(mode="json"),
         calibration=common.catalog.calibration,
         seed=common.settings.seed,

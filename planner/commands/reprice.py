@@ -10,7 +10,7 @@ from pathlib import Path
 from planner.catalog import Catalog, laid_over
 from planner.catalog.offers import newest_seen
 from planner.commands.day import checked_day
-from planner.commands.stored import by_class, open_plan
+from planner.commands.stored import OTHER_CATALOG, Stored, by_class, open_plan
 from planner.cost import allowed_offers, quote
 from planner.files import digest, parse_yaml
 from planner.select.answers import answers
@@ -52,6 +52,7 @@ RENEWED = (
     UNCHECKED,
     FORMULA_MISSES,
     NOT_SOLD,
+    OTHER_CATALOG,
     "Formula at the steady peak rate: ",  # in plans of older versions
     "No simulation has checked these picks",  # in plans of older versions
 )
@@ -81,11 +82,13 @@ class Repriced:
         record: The plan; everything that does not depend on prices is as it was.
         changes: Against the plan before.
         unsearched: What a new search (``plan --slo``) with these prices would look at besides.
+        notes: What a reader of the changes must know beyond the record's own assumptions.
     """
 
     record: PlanRecord
     changes: Changes
     unsearched: tuple[Unsearched, ...]
+    notes: tuple[str, ...] = ()
 
     @property
     def proven(self) -> bool:
@@ -127,7 +130,7 @@ def reprice(
     key = digest(old.inputs.catalog_digest, *contents) if prices else old.inputs.catalog_digest
     if search and not old.search.proven and old.inputs.trace is None:
         new = _searched(old, slo, replace(known, digest=key), day)
-        return Repriced(new, changes(old, new), ())
+        return Repriced(new, changes(old, new), (), stored.notes)
     allowed = set(allowed_offers(known, slo.purchase, day))
     sold = by_class(known, (offer for offer in kept if offer in allowed))
     searched = set(by_class(known, old.offers))
@@ -143,7 +146,7 @@ def reprice(
         shop,
         front(answers(old.archive), old.archive, shop.quotes, slo),
     )
-    new = _record(old, known, slo, _Prices(day, shop.offers, key), chosen)
+    new = _record(stored, known, _Prices(day, shop.offers, key), chosen)
     unsearched = tuple(
         Unsearched(name, one.offers, one.prices[0])
         for name, one in quotes.items()
@@ -177,12 +180,11 @@ class _Prices:
     digest: str
 
 
-def _record(
-    old: PlanRecord, catalog: Catalog, slo: Slo, prices: _Prices, chosen: Selection
-) -> PlanRecord:
+def _record(stored: Stored, catalog: Catalog, prices: _Prices, chosen: Selection) -> PlanRecord:
+    old = stored.record
     inputs = old.inputs.model_copy(update={"as_of": prices.day, "catalog_digest": prices.digest})
     search = old.search.model_copy(update={"hypervolume": chosen.hypervolume})
-    guessed = tuple(assumed(catalog, slo, (*chosen.options, *chosen.untrusted)))
+    guessed = tuple(assumed(catalog, stored.slo, (*chosen.options, *chosen.untrusted)))
     kept = [
         note
         for note in old.assumptions
@@ -190,10 +192,11 @@ def _record(
     ]
     notes = (
         *kept,
-        *not_sold(slo, prices.offers),
+        *not_sold(stored.slo, prices.offers),
         *guessed,
         *(() if old.search.proven else (UNPROVEN,)),
-        *checked(slo, old.verification, chosen.picks),
+        *stored.notes,
+        *checked(stored.slo, old.verification, chosen.picks),
     )
     return old.model_copy(
         update={

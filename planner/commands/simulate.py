@@ -13,6 +13,7 @@ from planner.candidates.models import architecture_of
 from planner.candidates.trace_load import cut, trace_windows, whole_workload
 from planner.catalog import Catalog, load_catalog
 from planner.commands.explain import find_option
+from planner.commands.stored import catalog_notes, check_catalog
 from planner.errors import InputError
 from planner.importers.traces import Trace, read_trace
 from planner.select.deploy import Scene, repeat
@@ -123,6 +124,7 @@ def simulate(
     if slo.traffic.offline is not None:
         raise InputError(str(source), ["is offline work; there are no arrivals to simulate"])
     known = catalog if isinstance(catalog, Catalog) else load_catalog(catalog)
+    check_catalog(known, record, str(source))
     known = replace(known, calibration=record.inputs.calibration)
     near = folder / slo.model
     architecture = architecture_of(str(near) if near.exists() else slo.model)
@@ -155,11 +157,6 @@ class _Work:
             rate=sized_rate(self.slo),
             routing=self.slo.routing,
         )
-
-    def notes(self) -> Iterator[str]:
-        """Yield what may make the simulation differ from the plan."""
-        if self.catalog.digest != self.record.inputs.catalog_digest:
-            yield "The catalog is not the one that the plan was made with."
 
 
 def _drawn(work: _Work, requests: int | None, seeds: int) -> Simulation:
@@ -224,7 +221,7 @@ def _simulation(
         rejected=sum(run.rejected for run in runs),
         overloaded=any(run.overloaded for run in runs),
         timeline=runs[0].timeline(SAMPLES),
-        notes=(*work.notes(), *_warnings(lines, runs)),
+        notes=(*catalog_notes(work.record, work.catalog), *_warnings(lines, runs)),
     )
 
 

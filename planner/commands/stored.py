@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Set
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -21,6 +21,11 @@ from planner.spec.offer import Offer
 from planner.spec.record import PlanRecord
 from planner.spec.record_file import asked_slo, read_record
 from planner.spec.slo import Slo
+
+OTHER_CATALOG = (
+    "The catalog is not the one that the plan was made with, so what is computed anew may not agree"
+    " with the plan; name the folder of that catalog with --catalog."
+)
 
 
 @dataclass(frozen=True)
@@ -41,35 +46,58 @@ class Stored:
     scene: Scene
     case: QualityCase
 
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What a reader of anything computed anew must know, in sentences."""
+        return catalog_notes(self.record, self.catalog)
+
     def quotes(self) -> dict[str, Quotes]:
         """Return the plan's own prices by hardware class id, flagged ones among them."""
         sold = by_class(self.catalog, self.record.offers)
         return {key: quote(self.catalog, offers) for key, offers in sold.items()}
 
 
-def open_plan(plan: PlanRecord | Path, catalog: Path | Catalog | None = None) -> Stored:
+def open_plan(
+    plan: PlanRecord | Path, catalog: Path | Catalog | None = None, folder: Path | None = None
+) -> Stored:
     """Return a stored plan with its catalog and model.
 
     Args:
         plan: The plan, or its ``plan.json``.
         catalog: Catalog that it was made with; None = the shipped one.
+        folder: Where a path to the model starts from; None = where ``plan.json`` lies.
 
     Raises:
         InputError: The plan or the catalog cannot be read, or the catalog or the disk lack what
             the plan names.
     """
-    folder = plan.parent if isinstance(plan, Path) else Path()
+    source = str(plan) if isinstance(plan, Path) else "plan"
+    if folder is None:
+        folder = plan.parent if isinstance(plan, Path) else Path()
     record = read_record(plan) if isinstance(plan, Path) else plan
     known = catalog if isinstance(catalog, Catalog) else load_catalog(catalog)
-    _check_catalog(known, record)
+    check_catalog(known, record, source, currencies={offer.currency for offer in record.offers})
     known = replace(known, calibration=record.inputs.calibration)
     slo = asked_slo(record)
-    _check_targets(record, slo, str(plan) if isinstance(plan, Path) else "plan")
+    _check_targets(record, slo, source)
     model = find_model(slo.model, folder if (folder / slo.model).exists() else Path())
     architecture = with_weights_on_disk(model, known.precisions).architecture
     slo = of_model(slo, architecture.max_context_tokens)
     case = quality_case(slo, known, architecture)
     return Stored(record, slo, known, Scene(known, architecture, record.archive), case)
+
+
+def catalog_notes(record: PlanRecord, catalog: Catalog) -> tuple[str, ...]:
+    """Return what a reader must know of the catalog at hand; nothing where it is the plan's own.
+
+    Prices do not count: a plan holds its own.
+    """
+    inputs = record.inputs
+    if inputs.basis_digest is None:
+        same = inputs.catalog_digest == catalog.digest
+    else:
+        same = inputs.basis_digest == catalog.basis_digest
+    return () if same else (OTHER_CATALOG,)
 
 
 def by_class(catalog: Catalog, offers: Iterable[Offer]) -> dict[str, list[Offer]]:
@@ -92,8 +120,17 @@ def _check_targets(record: PlanRecord, slo: Slo, source: str) -> None:
             raise InputError(source, [Fault("", "inputs.slo", message)])
 
 
-def _check_catalog(catalog: Catalog, record: PlanRecord) -> None:
-    """Raise InputError unless the catalog knows what the plan names."""
+def check_catalog(
+    catalog: Catalog, record: PlanRecord, source: str, currencies: Set[str] = frozenset()
+) -> None:
+    """Raise InputError unless the catalog knows what the plan names.
+
+    Args:
+        catalog: The catalog at hand.
+        record: The plan.
+        source: Where it was read from.
+        currencies: Those whose rates are needed.
+    """
     generations = {g.id for engine in catalog.engines.values() for g in engine.generations}
     named = {
         *(archive.hardware.accelerator for archive in record.archive),
@@ -106,8 +143,12 @@ def _check_catalog(catalog: Catalog, record: PlanRecord) -> None:
         *sorted(run - generations),
         *sorted({offer.currency for offer in record.offers} - catalog.usd_per_unit.keys()),
         *sorted(f"link '{name}'" for name in links - set(catalog.efficiency.links)),
+        *sorted(f"a rate for {code}" for code in currencies - catalog.usd_per_unit.keys()),
     ]
     if missing:
         names = ", ".join(missing)
-        message = f"lacks {names}, which the plan names; give the catalog that it was made with"
-        raise InputError("--catalog", [message])
+        message = (
+            f"the catalog lacks {names}, which the plan names; name the folder of the catalog that"
+            " the plan was made with by --catalog"
+        )
+        raise InputError(source, [message])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 from planner.candidates.hardware import HardwareClass, hardware_class
@@ -47,7 +48,8 @@ def why(
     shop = Shop(every, stored.record.offers)
     market = Market(scene, slo, stored.case, shop, chosen, stored.record.options)
     points = _points(stored, file)
-    return tuple(_one(stored, market, name, point) for name, point in points.items())
+    found = (_one(stored, market, name, point) for name, point in points.items())
+    return tuple(replace(answer, notes=stored.notes) for answer in found)
 
 
 def _points(stored: Stored, file: Path) -> dict[str, Point]:

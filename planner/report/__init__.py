@@ -35,5 +35,7 @@ FILES: Mapping[str, Callable[[Pack], bytes]] = {
     ".csv": _csv,
 }
 """Suffix of a report file -> what writes it."""
+FIRM = frozenset({".xlsx", ".html"})
+"""Suffixes of reports that show how firm the picks are."""
 CHECKS: Mapping[str, Callable[[], None]] = {".html": html.check_extra}
 """Suffix of a report file -> what raises InputError where an extra is missing that it needs."""

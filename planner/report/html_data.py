@@ -40,6 +40,7 @@ def page_data(pack: Pack) -> Data:
         ],
         "prices": _prices(pack),
         "assumptions": [list(texts) for texts in statements(pack)],
+        "firm_notes": list(pack.notes),
         "firmness": None if pack.firmness is None else _firmness(pack, pack.firmness),
     }
 

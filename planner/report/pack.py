@@ -18,10 +18,12 @@ class Pack:
     Attributes:
         record: The plan.
         firmness: How firm its picks are; None = not asked, or the model is not at hand.
+        notes: What a reader must know of that, in sentences.
     """
 
     record: PlanRecord
     firmness: Firmness | None = None
+    notes: tuple[str, ...] = ()
 
     def picked(self) -> Mapping[str, list[str]]:
         """Return option id -> titles of its picks, in the order of the picks."""

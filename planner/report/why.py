@@ -13,8 +13,10 @@ SHOWN = 3
 
 
 def render(answers: Sequence[WhyNot]) -> str:
-    """Return the answers as text, a blank line between two."""
-    return "\n\n".join("\n".join(_lines(answer)) for answer in answers) + "\n"
+    """Return the answers as text, a blank line between two; notes follow, each once."""
+    parts = ["\n".join(_lines(answer)) for answer in answers]
+    notes = dict.fromkeys(note for answer in answers for note in answer.notes)
+    return "\n\n".join([*parts, *(f"note: {note}" for note in notes)]) + "\n"
 
 
 def _lines(answer: WhyNot) -> Iterator[str]:

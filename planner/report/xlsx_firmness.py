@@ -20,12 +20,13 @@ def firmness_sheet(book: Book, pack: Pack, places: Places) -> None:
     """Fill ``Sensitivity``."""
     book.put(SHEET, (0, 0), "How firm the choice is", style="title")
     book.sheet(SHEET).set_row(0, 26)
-    row = 2
+    for row, note in enumerate(pack.notes, start=1):
+        book.put(SHEET, (row, 0), note, style="note")
+    row = 2 + len(pack.notes)
     options = [pack.option(identity) for identity in pack.picked()]
     if options:
         row = _break_even(book, row, options, places)
     if pack.firmness is None:
-        book.put(SHEET, (row, 0), "The model was not at hand for the rest.", style="note")
         return
     titles = pack.picked()
     for pick in pack.firmness.picks:

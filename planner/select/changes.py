@@ -12,6 +12,8 @@ from planner.spec.option import Option
 from planner.spec.record import PlanRecord
 
 Key = tuple[str, str, str, str]
+DIGITS = 12
+"""Hex digits of a digest that are told."""
 
 
 @dataclass(frozen=True)
@@ -72,7 +74,8 @@ class Changes:
     """What differs.
 
     Attributes:
-        inputs: Anything asked that differs, prices and dates aside.
+        inputs: Anything asked that differs, prices and dates aside; the catalog, its prices
+            aside, by the first digits of its digest.
         prices: Price rows, by key.
         entered, left: Options of the new front that the old did not have, and the reverse.
         picks: Picks that rest on another deployment or another price row.
@@ -112,6 +115,9 @@ def _inputs(old: PlanRecord, new: PlanRecord) -> Iterator[InputChange]:
     for key in dict.fromkeys((*one, *two)):
         if one.get(key) != two.get(key):
             yield InputChange(key, one.get(key), two.get(key))
+    before, after = (record.inputs.basis_digest for record in (old, new))
+    if before and after and before != after:
+        yield InputChange("catalog", before[:DIGITS], after[:DIGITS])
 
 
 NAMES = ("name", "id", "method")

@@ -46,6 +46,7 @@ class WhyNot:
         option: As it would be bought; None if it cannot run, fit or be bought.
         beaten_by: Options of the front that are at least as good in every objective, cheapest
             first.
+        notes: What a reader must know, in sentences.
     """
 
     name: str
@@ -54,6 +55,7 @@ class WhyNot:
     would_do: tuple[str, ...] = ()
     option: Option | None = None
     beaten_by: tuple[Option, ...] = ()
+    notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

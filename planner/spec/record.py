@@ -23,6 +23,8 @@ class Inputs(Spec):
     Attributes:
         slo: The whole of slo.yaml, by its own keys, defaults filled in.
         catalog_digest: SHA-256 over the catalog's files and price files.
+        basis_digest: SHA-256 over the catalog's files but prices, which predictions rest on; None
+            = the plan is of a version that did not note it.
         space: The whole search space, by its own keys.
         calibration: The calibration file that was applied; None = none.
         seed: Seed of the search.
@@ -32,6 +34,7 @@ class Inputs(Spec):
 
     slo: dict[str, Any]
     catalog_digest: Name
+    basis_digest: Name | None = None
     space: dict[str, Any]
     calibration: Calibration | None = None
     seed: int

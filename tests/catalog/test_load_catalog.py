@@ -161,3 +161,13 @@ def _seconds() -> float:
 
 def test_folding_joins_spaces_hyphens_and_underscores():
     assert folded("  H100_SXM  80 -GB ") == "h100-sxm-80-gb"
+
+
+def test_the_digest_of_what_predictions_rest_on_leaves_prices_out(catalog, copied):
+    offers, chip = copied / "offers.csv", copied / "accelerators" / "l4.yaml"
+    offers.write_bytes(b"".join(offers.read_bytes().splitlines(keepends=True)[:-1]))
+    fewer = load_catalog(copied)
+    assert fewer.digest != catalog.digest
+    assert fewer.basis_digest == catalog.basis_digest
+    chip.write_bytes(chip.read_bytes().replace(b"tdp_w: 72", b"tdp_w: 73"))
+    assert load_catalog(copied).basis_digest != catalog.basis_digest

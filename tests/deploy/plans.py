@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any, get_origin
 
+from planner.catalog import load_catalog
 from planner.spec.archive import Hardware, Rows
 from planner.spec.record import PlanRecord
 
@@ -75,8 +76,10 @@ def _option(targets: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any]:
         "power_w": 5600.0, "evidence": "validated", "flags": [],
         "binding": {"limit": "headroom", "use": 0.9, "resource": "batch"},
     }  # fmt: skip
-    money = {**option["money"], "price": price | changes.pop("price", {})}
-    return option | {"money": money} | changes
+    price |= changes.pop("price", {})
+    made = option | changes
+    paid = made["instances"] * price["usd_per_instance_hour"]
+    return made | {"money": {**option["money"], "usd_per_hour": paid, "price": price}}
 
 
 def record(
@@ -117,7 +120,7 @@ def record(
         "planner_version": "0.1.0",
         "inputs": {
             "slo": _slo(model, traffic or {}, limits), "catalog_digest": "c" * 64, "space": {},
-            "seed": 0, "as_of": "2026-11-01",
+            "basis_digest": load_catalog().basis_digest, "seed": 0, "as_of": "2026-11-01",
         },
         "offers": [offer],
         "archive": [{"hardware": hardware, "margins": margins, "rows": rows}],

@@ -226,7 +226,9 @@ function showOption(id) {
 /* Firmness */
 function buildFirmness() {
   const firm = plan.firmness;
-  if (!firm || !firm.picks.length) { document.getElementById("firmness").remove(); return; }
+  const shown = firm !== null && firm.picks.length > 0;
+  plan.firm_notes.forEach((text) => document.getElementById("firm-notes").append(make("p", text, "notice")));
+  if (!shown) { document.getElementById(plan.firm_notes.length ? "firm-figures" : "firmness").remove(); return; }
   const select = document.getElementById("firm-pick");
   firm.picks.forEach((p, i) => { const item = make("option", `${p.titles}: ${p.option}`); item.value = i; select.append(item); });
   select.addEventListener("change", () => drawFirmness(firm.picks[select.value]));
