@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import datetime
+import math
 from collections.abc import Iterator
 
+from planner.counting import counted
 from planner.files import KeyPath
 from planner.spec.archive import ClassArchive, Rows
 from planner.spec.offer import Offer
@@ -20,6 +22,8 @@ SAME = (
 has as many as may be bought."""
 PRICED = ("provider", "instance_type", "region", "term")
 """What an option says of its price as the price row does."""
+ROUNDING = 2e-5
+"""Share by which a product of figures with 6 digits may miss its own figure with 6 digits."""
 SIMULATED = frozenset(
     f"{metric}_p{share}_ms" for metric in ("ttft", "tpot", "e2e") for share in (50, 95)
 )
@@ -106,6 +110,13 @@ def _price(path: KeyPath, option: Option, offers: tuple[Offer, ...]) -> Iterator
         if said != stated:
             message = f"{said}, but its price row says {stated}; {AGAIN}"
             yield (*path, "money", "price", name), message
+    paid, each = option.money.usd_per_hour, price.usd_per_instance_hour
+    if not math.isclose(paid, option.instances * each, rel_tol=ROUNDING):
+        message = (
+            f"{paid:g}, but {counted(option.instances, 'instance')} at {each:g} cost"
+            f" {option.instances * each:g}; {AGAIN}"
+        )
+        yield (*path, "money", "usd_per_hour"), message
 
 
 def _every_option(record: PlanRecord) -> Iterator[tuple[KeyPath, Option]]:

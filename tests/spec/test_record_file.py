@@ -67,6 +67,10 @@ EDITS = {
         lambda d: d["options"][0]["money"]["price"].update(provider="nobody"),
         "options[0].money.price.provider: nobody, but its price row says ",
     ),
+    "a price that its instances do not add up to": (
+        lambda d: d["options"][0]["money"].update(usd_per_hour=0.01),
+        "options[0].money.usd_per_hour: 0.01, but ",
+    ),
     "a simulated row that is none": (
         lambda d: d["archive"][0].update(simulated=[{"row": 10**6, "upper_ms": {}}]),
         "archive[0].simulated[0].row: no such row",
