@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from itertools import combinations
 
 import numpy as np
 
@@ -19,6 +20,8 @@ NEVER_BOUGHT = ("fractional", "partial")
 """Flags of rows that price part of a GPU, or part of an instance: no plan can use them, whatever
 slo.yaml allows."""
 
+MOST_LISTED = 8
+"""Names that an error lists."""
 OWN = "owned"
 """Term of hardware of one's own."""
 
@@ -190,20 +193,78 @@ def allowed_offers(catalog: Catalog, purchase: Purchase, as_of: str) -> tuple[Of
     ]
     if faults:
         raise InputError("slo.yaml", faults)
-    providers = {name.casefold() for name in purchase.providers}
-    regions = {name.casefold() for name in purchase.regions}
-    wanted = tuple(
-        offer
-        for offer in catalog.offers
-        if offer.term in purchase.terms
-        and (not accelerators or offer.accelerator in accelerators)
-        and (not providers or offer.term == OWN or offer.provider.casefold() in providers)
-        and (not regions or offer.term == OWN or offer.region.casefold() in regions)
-    )
+    filters = _filters(purchase, accelerators)
+    wanted = tuple(o for o in catalog.offers if all(f.passes(o) for f in filters))
+    if not wanted:
+        raise InputError("slo.yaml", _without_offer(filters, catalog.offers))
     chosen = tuple(offer for offer in wanted if not _refusal(offer, as_of))
     if not chosen:
-        raise InputError("slo.yaml", [Fault("", "purchase", _nothing_left(wanted, as_of))])
+        raise InputError("slo.yaml", [Fault("", "purchase", _none_valid(wanted, as_of))])
     return chosen
+
+
+@dataclass(frozen=True)
+class _Filter:
+    """What one key of ``purchase`` lets pass.
+
+    Attributes:
+        key: The key.
+        names: What is asked for, as offers name it, in lower case.
+        owned_too: It says something of hardware of one's own.
+    """
+
+    key: str
+    names: frozenset[str]
+    owned_too: bool
+
+    def value(self, offer: Offer) -> str:
+        """Return what an offer has under the key."""
+        return str(getattr(offer, self.key.removesuffix("s")))
+
+    def passes(self, offer: Offer) -> bool:
+        """Return whether an offer has what is asked for."""
+        if offer.term == OWN and not self.owned_too:
+            return True
+        return self.value(offer).casefold() in self.names
+
+
+def _filters(purchase: Purchase, accelerators: Iterable[str]) -> list[_Filter]:
+    asked: tuple[tuple[str, Iterable[str], bool], ...] = (
+        ("terms", purchase.terms, True),
+        ("accelerators", accelerators, True),
+        ("providers", purchase.providers, False),
+        ("regions", purchase.regions, False),
+    )
+    made = [
+        _Filter(key, frozenset(name.casefold() for name in names), owned)
+        for key, names, owned in asked
+    ]
+    return [one for one in made if one.names]
+
+
+def _without_offer(filters: Sequence[_Filter], offers: Sequence[Offer]) -> list[Fault]:
+    """Return the fewest filters that no offer passes together."""
+    for count in range(1, len(filters) + 1):
+        faults = [
+            _empty(some, offers)
+            for some in combinations(filters, count)
+            if not any(all(one.passes(offer) for one in some) for offer in offers)
+        ]
+        if faults:
+            return faults
+    return [Fault("", "purchase", "nothing is for sale; add offers to the catalog")]
+
+
+def _empty(filters: Sequence[_Filter], offers: Sequence[Offer]) -> Fault:
+    names = [" or ".join(sorted(one.names)) for one in filters]
+    if len(filters) > 1:
+        keys = " or ".join(one.key for one in filters)
+        message = f"no offer is {' and '.join(names)} at once; allow more {keys}"
+        return Fault("", "purchase", message)
+    (only,) = filters
+    known = sorted({only.value(offer) for offer in offers})
+    has = f"the catalog has {', '.join(known)}" if len(known) <= MOST_LISTED else "allow more"
+    return Fault("", f"purchase.{only.key}", f"no offer is {names[0]}; {has}")
 
 
 def _refusal(offer: Offer, as_of: str) -> str:
@@ -217,9 +278,7 @@ def _refusal(offer: Offer, as_of: str) -> str:
     return ""
 
 
-def _nothing_left(wanted: Sequence[Offer], as_of: str) -> str:
-    if not wanted:
-        return "no offer has these terms, providers, regions and accelerators; allow more"
+def _none_valid(wanted: Sequence[Offer], as_of: str) -> str:
     first = wanted[0]
     named = f"{' '.join(first.key)}: {_refusal(first, as_of)}"
     return (

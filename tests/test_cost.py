@@ -222,9 +222,30 @@ class TestAllowedOffers:
         with pytest.raises(InputError, match="did you mean 'lambda'"):
             self.allowed(providers=("lamda",))
 
-    def test_nothing_left_to_buy_is_said(self):
-        with pytest.raises(InputError, match="no offer has these terms"):
-            self.allowed(terms=("reserved_3y",), accelerators=("t4",), providers=("lambda",))
+    @pytest.mark.parametrize(
+        ("purchase", "said"),
+        [
+            ({"terms": ("spot",)}, "purchase.terms: no offer is spot; the catalog has on_demand"),
+            (
+                {"terms": ("spot", "prepaid"), "regions": ("here",), "accelerators": ("t4",)},
+                "purchase.terms: no offer is prepaid or spot; the catalog has on_demand\n"
+                "  purchase.accelerators: no offer is t4; the catalog has a100-sxm-80, h100-sxm",
+            ),
+            (
+                {"providers": ("beta",), "accelerators": ("h100-sxm",), "regions": ("here",)},
+                "purchase: no offer is h100-sxm and beta at once; allow more accelerators or"
+                " providers",
+            ),
+        ],
+        ids=["one filter", "two, each of which leaves nothing", "two together"],
+    )
+    def test_the_filters_that_leave_nothing_to_buy_are_named(self, purchase, said):
+        rows = (offer(), offer(provider="beta", accelerator="a100-sxm-80"))
+        with pytest.raises(InputError) as caught:
+            allowed_offers(replace(self.catalog, offers=rows), Purchase(**purchase), "2026-11-29")
+        problems = said.count("\n") + 1
+        assert str(caught.value).split("\n", 1)[1] == f"  {said}"
+        assert len(caught.value.faults) == problems
 
     def test_quotes_are_sorted_by_price(self):
         prices = quote(self.catalog, self.allowed(accelerators=("h100-sxm",))).prices

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from planner.candidates.trace_load import TraceLoad, with_trace
-from planner.catalog import data_root
+from planner.catalog import Catalog, data_root
+from planner.commands.slo_names import unknown_names
 from planner.errors import InputError, suggestion
 from planner.files import Document
 from planner.spec.load import load_with_lines, load_yaml
@@ -15,21 +18,38 @@ from planner.spec.space import SearchSpace
 
 STREAM = re.compile(r"/dev/stdin|/dev/fd/\d+|/proc/.+/fd/\d+")
 """Paths of what a process has open."""
+NAMELESS = "slo.yaml"
+"""Source of faults in an SLO that are found without its file."""
 
 
-def read_slo(slo: Path | str | Slo) -> tuple[Slo, Path, Document | None]:
+def read_slo(slo: Path | str | Slo, catalog: Catalog) -> tuple[Slo, Path, Document | None]:
     """Return an SLO, the folder that its paths start from and, for lines, its file, if it has one.
 
     The file is read once: a pipe has nothing left for a second time.
 
     Raises:
-        InputError: It cannot be used.
+        InputError: It cannot be used; names that the catalog lacks are told with the rest.
     """
     if isinstance(slo, Slo):
         return slo, Path(), None
     path = Path(slo)
-    asked, document = load_with_lines(path, Slo)
-    return asked, Path() if _piped(path) else path.parent, document
+    folder = Path() if _piped(path) else path.parent
+    asked, document = load_with_lines(
+        path, Slo, lambda written: unknown_names(written, catalog, folder)
+    )
+    return asked, folder, document
+
+
+@contextmanager
+def placed(written: Document | None) -> Iterator[None]:
+    """Tell faults of an slo.yaml with its name and lines, where it came from a file."""
+    try:
+        yield
+    except InputError as error:
+        if written is None or error.source != NAMELESS:
+            raise
+        faults = (written.fault(tuple(f.key.split(".")), f.message) for f in error.faults)
+        raise InputError(written.source, faults) from None
 
 
 def recorded_load(asked: Slo, folder: Path, written: Document | None) -> TraceLoad | None:

@@ -23,7 +23,7 @@ from planner.candidates.weights_on_disk import with_weights_on_disk
 from planner.catalog import Catalog, load_catalog
 from planner.commands.arguments import check_arguments
 from planner.commands.day import checked_day
-from planner.commands.inputs import read_slo, read_space, recorded_load
+from planner.commands.inputs import placed, read_slo, read_space, recorded_load
 from planner.commands.slo_names import known_model
 from planner.cost import Quotes, allowed_offers, quote
 from planner.cost_owned import owned_offers, use_of
@@ -110,10 +110,10 @@ def plan(  # noqa: PLR0913  (the options of the command line)
         time_limit=time_limit,
         jobs=jobs,
     )
-    asked, folder, written = read_slo(slo)
+    known = catalog if isinstance(catalog, Catalog) else load_catalog(catalog, prices=prices)
+    asked, folder, written = read_slo(slo, known)
     recorded = recorded_load(asked, folder, written)
     asked = recorded.slo if recorded else asked
-    known = catalog if isinstance(catalog, Catalog) else load_catalog(catalog, prices=prices)
     if calibration is not None:
         known = replace(known, calibration=read_calibration(calibration))
     day = known.newest_seen if as_of is None else checked_day(as_of)
@@ -123,8 +123,9 @@ def plan(  # noqa: PLR0913  (the options of the command line)
     asked, architecture = asked.model_copy(update={"model": model.name}), model.architecture
     asked = with_headroom(of_model(asked, architecture.max_context_tokens))
     recorded = recorded and recorded.within(asked.traffic.longest)
-    offers = for_sale(known, asked, architecture, day)
-    made = setting(asked, known, chosen_space, architecture, offers)
+    with placed(written):
+        offers = for_sale(known, asked, architecture, day)
+        made = setting(asked, known, chosen_space, architecture, offers)
     made = replace(made, notes=(*model.notes, *made.notes))
     work = Work(asked, known, architecture, made, progress, recorded)
     inputs = Inputs(

@@ -19,16 +19,16 @@ from pydantic import ValidationError
 
 from planner import __version__
 from planner.candidates.demand import of_model, with_headroom
-from planner.candidates.models import find_model
 from planner.candidates.weights_on_disk import with_weights_on_disk
 from planner.catalog import Catalog, load_catalog
 from planner.commands.arguments import check_arguments
 from planner.commands.day import checked_day
-from planner.commands.inputs import read_slo, read_space, recorded_load
+from planner.commands.inputs import placed, read_slo, read_space, recorded_load
 from planner.commands.plan import SLACK, for_sale
 from planner.commands.portfolio_choice import combined, shared_limits
 from planner.commands.portfolio_menu import Limited
 from planner.commands.portfolio_task import Asked, Common, Finished, Task, run
+from planner.commands.slo_names import known_model
 from planner.commands.workers import results
 from planner.errors import Fault, InputError
 from planner.files import check_writable, digest, make_folder, write_text
@@ -244,10 +244,11 @@ def _names(files: Sequence[Path]) -> list[str]:
 
 
 def _one(file: Path, name: str, common: Common, day: str) -> tuple[Asked, _Model]:
-    asked, folder, written = read_slo(file)
+    asked, folder, written = read_slo(file, common.catalog)
     recorded = recorded_load(asked, folder, written)
     asked = recorded.slo if recorded else asked
-    model = with_weights_on_disk(find_model(asked.model, folder), common.catalog.precisions)
+    named = known_model(asked, common.catalog, folder, written)
+    model = with_weights_on_disk(named, common.catalog.precisions)
     asked = asked.model_copy(update={"model": model.name})
     asked = with_headroom(of_model(asked, model.architecture.max_context_tokens))
     recorded = recorded and recorded.within(asked.traffic.longest)
@@ -261,13 +262,15 @@ def _one(file: Path, name: str, common: Common, day: str) -> tuple[Asked, _Model
         as_of=day,
         trace=recorded.summary if recorded else None,
     )
+    with placed(written):
+        offers = for_sale(common.catalog, asked, model.architecture, day)
     plan = Asked(
         name=name,
         key=_key(inputs, model.architecture, common),
         slo=asked,
         slack=SLACK,
         inputs=inputs,
-        offers=for_sale(common.catalog, asked, model.architecture, day),
+        offers=offers,
         recorded=recorded,
     )
     return plan, _Model(model.architecture, model.notes)

@@ -64,13 +64,30 @@ def load_yaml(path: Path, spec: type[Loaded]) -> Loaded:
     return load_with_lines(path, spec)[0]
 
 
-def load_with_lines(path: Path, spec: type[Loaded]) -> tuple[Loaded, Document]:
-    """Read a YAML file, once, and return it as a spec and as it is written (raises InputError)."""
+def load_with_lines(
+    path: Path, spec: type[Loaded], more: Callable[[Document], Iterable[Fault]] = lambda _: ()
+) -> tuple[Loaded, Document]:
+    """Read a YAML file, once, and return it as a spec and as it is written.
+
+    Args:
+        path: The file.
+        spec: What it is to be.
+        more: Finds what else is wrong with a file that is no such spec, each with its line.
+
+    Raises:
+        InputError: Every fault of the file, those of its YAML, of the spec and `more` together.
+    """
     try:
         document = read_yaml(path)
-        return load(document, spec), document
     except UnfitValuesError as error:
-        raise together(error, faults_of(load, error.document, spec)) from None
+        further = (*faults_of(load, error.document, spec), *more(error.document))
+        raise together(error, further) from None
+    try:
+        return load(document, spec), document
+    except InputError as error:
+        told = {fault.key for fault in error.faults}
+        further = tuple(fault for fault in more(document) if fault.key not in told)
+        raise InputError(error.source, by_line([*error.faults, *further])) from None
 
 
 def load_json(path: Path, spec: type[Loaded]) -> Loaded:

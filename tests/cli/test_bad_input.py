@@ -61,6 +61,54 @@ def test_all_unknown_names_are_told_at_once_with_line_key_and_repair(tmp_path, c
     ]
 
 
+def test_names_and_values_and_what_does_not_agree_are_told_together(tmp_path, capsys):
+    slo = tmp_path / "slo.yaml"
+    slo.write_text(
+        "model: Qwen/Qwen3-33B\n"
+        "traffic: {rate_per_s: -1, prompt_tokens: 100, output_tokens: .nan}\n"
+        "engines: vlm\n"
+        "purchase: {terms: [owned, ondemand], accelerators: [h100-smx, 7], providers: [awz]}\n"
+        "quality: {measured: {fp9: 0.1}}\n"
+        "speculation: {methods: [mtq], acceptance: [1]}\n"
+    )
+    outcome = run(capsys, "--slo", str(slo))
+    assert outcome.code == 2
+    keys = [line.split(": ")[0] for line in outcome.err.splitlines()[1:]]
+    assert keys == [
+        "  line 1  model",
+        "  line 2  traffic.output_tokens",
+        "  line 2  traffic.rate_per_s",
+        "  line 3  engines",
+        "  line 4  purchase.terms[1]",
+        "  line 4  purchase.accelerators[1]",
+        "  line 4  purchase.accelerators[0]",
+        "  line 4  purchase.providers[0]",
+        "  line 5  quality.measured.fp9",
+        "  line 6  speculation.acceptance",
+        "  line 6  speculation.methods[0]",
+    ]
+
+
+def test_what_does_not_agree_hides_no_unknown_name(tmp_path, capsys):
+    slo = tmp_path / "slo.yaml"
+    slo.write_text(GOOD.replace("Llama-3.3-70B", "Llama-3.9-70B") + "purchase: {terms: [owned]}\n")
+    outcome = run(capsys, "--slo", str(slo))
+    assert "  model: " in outcome.err
+    assert "owned hardware has no costs" in outcome.err
+
+
+@pytest.mark.parametrize("command", [("--slo",), ("portfolio",)], ids=["plan", "portfolio"])
+def test_filters_that_leave_nothing_are_told_with_file_and_line(command, tmp_path, capsys):
+    slo = tmp_path / "mine.yaml"
+    slo.write_text(GOOD + "purchase:\n  max_gpus: 8\n  terms: [reserved_1y]\n")
+    outcome = run(capsys, *command, str(slo))
+    line = len(GOOD.splitlines()) + 3
+    assert outcome.code == 2
+    assert outcome.err.startswith(
+        f"{slo}: 1 problem\n  line {line}  purchase.terms: no offer is reserved_1y; the catalog"
+    )
+
+
 @pytest.mark.parametrize(
     ("arguments", "fragment"),
     [

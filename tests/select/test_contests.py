@@ -7,6 +7,7 @@ import random
 import numpy as np
 import pytest
 
+from planner.catalog import load_catalog
 from planner.commands.inputs import read_slo
 from planner.commands.plan import plan
 from planner.commands.stored import open_plan
@@ -57,7 +58,7 @@ def test_nothing_cheaper_than_the_cheapest_pick_holds(number):
 
 def test_more_engines_never_make_the_cheapest_pick_dearer():
     # SGLang is faster on a B300 by the formula, but a simulation refutes it: vLLM moves up.
-    slo = read_slo(ROOT / "examples" / "long-context.yaml")[0]
+    slo = read_slo(ROOT / "examples" / "long-context.yaml", load_catalog())[0]
     alone = [cheapest(plan(slo.model_copy(update={"engines": (name,)}))) for name in ENGINES]
     costs = [option.money.usd_per_hour for option in alone]
     assert len(set(costs)) > 1
