@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -17,6 +17,8 @@ from planner.spec.offer import Offer
 KEY = ("provider", "instance_type", "region", "term")
 PRICES = ("list_price_per_hour", "contracted_price_per_hour")
 DISCOUNT = "discount_share"
+NEW = ("accelerator", "gpus")
+"""What a row must state that replaces none."""
 
 Key = tuple[str, ...]
 
@@ -81,8 +83,19 @@ def read_offers(
     stated = [(_stated(offer), offer) for offer in base]
     rows = {row.key: row for row, _ in stated}
     for path in files:
-        rows |= _laid_over(rows, path) if rows else _keyed(path)
-        _refuse(path, _faults(rows, str(path), accelerators, currencies))
+        mine, faults = _keyed(path)
+        if rows:
+            faults += _overlay_faults(mine, rows)
+            mine = _laid_over(mine, rows, path.name)
+        told = {(fault.where, fault.key) for fault in faults}
+        faults += [
+            fault
+            for row in mine.values()
+            for fault in _row_faults(row, accelerators, currencies)
+            if (fault.where, fault.key) not in told
+        ]
+        _refuse(path, faults)
+        rows |= mine
     known = {id(row): offer for row, offer in stated}
     made = (known.get(id(row)) or _offer(row, accelerators) for row in rows.values())
     return tuple(sorted(made, key=_order))
@@ -104,13 +117,17 @@ def _order(offer: Offer) -> tuple[str, ...]:
     return offer.key
 
 
-def _keyed(path: Path) -> dict[Key, _Row]:
-    """Return the rows of a file by key; the header is checked, the values not yet."""
+def _keyed(path: Path) -> tuple[dict[Key, _Row], list[Fault]]:
+    """Return the rows of a file by key, and which keys stand twice; values are not checked yet.
+
+    Raises:
+        InputError: The header is at fault, and so would be every row.
+    """
     rows: dict[Key, _Row] = {}
     faults: list[Fault] = []
     read = read_csv(path)
     if read:
-        faults += _header_faults(read[0])
+        _refuse(path, _header_faults(read[0]))
     for line in read:
         values = {name: text for name, text in line.values.items() if text}
         row = _Row(str(path), line.line, values)
@@ -118,8 +135,7 @@ def _keyed(path: Path) -> dict[Key, _Row]:
         if first is not row:
             message = f"same {', '.join(KEY)} as line {first.line}; keep one"
             faults.append(row.fault("", message))
-    _refuse(path, faults)
-    return rows
+    return rows, faults
 
 
 def _header_faults(first: CsvRow) -> list[Fault]:
@@ -137,25 +153,25 @@ def _header_faults(first: CsvRow) -> list[Fault]:
     return faults
 
 
-def _laid_over(rows: Mapping[Key, _Row], path: Path) -> dict[Key, _Row]:
-    """Return the rows of a price file, completed from the rows that they replace."""
-    as_of = newest_seen(row.values["seen"] for row in rows.values())
-    made: dict[Key, _Row] = {}
-    faults: list[Fault] = []
-    stated = _keyed(path)
+def _overlay_faults(stated: Mapping[Key, _Row], rows: Mapping[Key, _Row]) -> Iterator[Fault]:
+    """Yield what the rows of a price file lack, beside those that they are laid over."""
     if not stated:
-        faults.append(Fault("", "", "no prices; add one a line below the header"))
+        yield Fault("", "", "no prices; add one a line below the header")
+    strange = f"no offer has this key; mend {', '.join(KEY)}, or add {' and '.join(NEW)}"
     for key, row in stated.items():
         under = rows.get(key)
         said = PRICES if under is None else (*PRICES, DISCOUNT)
         if not any(name in row.values for name in said):
-            faults.append(row.fault(PRICES[0], f"no price; give {' or '.join(PRICES)}"))
-        if under is None and not {"accelerator", "gpus"} <= row.values.keys():
-            message = f"no offer has this key; mend {', '.join(KEY)}, or add accelerator and gpus"
-            faults.append(row.fault("", message))
-        made[key] = _completed(row, under, path.name, as_of)
-    _refuse(path, faults)
-    return made
+            yield row.fault(PRICES[0], f"no price; give {' or '.join(PRICES)}")
+        for name in NEW if under is None else ():
+            if name not in row.values:
+                yield row.fault(name, strange)
+
+
+def _laid_over(stated: Mapping[Key, _Row], rows: Mapping[Key, _Row], name: str) -> dict[Key, _Row]:
+    """Return the rows of a price file, completed from the rows that they replace."""
+    as_of = newest_seen(row.values["seen"] for row in rows.values())
+    return {key: _completed(row, rows.get(key), name, as_of) for key, row in stated.items()}
 
 
 def _completed(row: _Row, under: _Row | None, name: str, as_of: str) -> _Row:
@@ -172,19 +188,6 @@ def _completed(row: _Row, under: _Row | None, name: str, as_of: str) -> _Row:
     }
     key_as_known = {column: beneath[column] for column in KEY if column in beneath}
     return replace(row, values=beneath | row.values | key_as_known)
-
-
-def _faults(
-    rows: Mapping[Key, _Row],
-    source: str,
-    accelerators: Names[Accelerator],
-    currencies: Collection[str],
-) -> list[Fault]:
-    faults: list[Fault] = []
-    for row in rows.values():
-        if row.source == source:
-            faults += _row_faults(row, accelerators, currencies)
-    return faults
 
 
 def _row_faults(
@@ -229,4 +232,5 @@ def _value(column: str, text: str) -> object:
 
 def _refuse(path: Path, faults: list[Fault]) -> None:
     if faults:
-        raise InputError(str(path), faults)
+        by_line = sorted(faults, key=lambda fault: int(fault.where.removeprefix("line ") or 0))
+        raise InputError(str(path), by_line)

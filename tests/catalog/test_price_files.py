@@ -128,6 +128,24 @@ def test_a_key_that_names_no_offer_asks_for_a_mend_or_the_missing_columns(price_
     assert "add accelerator and gpus" in message
 
 
+def test_faults_of_rows_and_of_what_they_replace_are_told_together(price_file):
+    rows = (
+        {**dict.fromkeys(NEW, ""), **KEY, "region": "e", "list_price_per_hour": "-5"},
+        {**KEY, "list_price_per_hour": "50"},
+        {**KEY, "list_price_per_hour": "51"},
+        {**NEW, "accelerator": "h1000", "list_price_per_hour": ""},
+    )
+    kept = [line.split(": ")[0].strip() for line in refused(price_file(*rows)).splitlines()[1:]]
+    assert kept == [
+        "line 2  accelerator",
+        "line 2  gpus",
+        "line 2  list_price_per_hour",
+        "line 4",
+        "line 5  list_price_per_hour",
+        "line 5  accelerator",
+    ]
+
+
 def test_unknown_missing_and_repeated_columns_or_keys_are_refused(price_file):
     assert "did you mean 'list_price_per_hour'" in refused(
         price_file({**KEY, "list_price_per_huor": "50"})
