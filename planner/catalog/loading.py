@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from planner.catalog.catalog import Catalog
-from planner.catalog.locate import CatalogFiles, catalog_files
+from planner.catalog.locate import CatalogFiles, catalog_files, data_root
 from planner.catalog.lookup import Names
 from planner.catalog.offers import newest_seen, read_offers
 from planner.errors import Fault, InputError
@@ -108,7 +108,12 @@ class _Reader:
         return found
 
     def single(self, name: str, spec: type[AnySpec]) -> AnySpec | None:
-        return self._read(self._files.single(name), spec)
+        if name not in self._files.entries:
+            shipped = data_root() / "hardware_catalog"
+            message = f"no such file; a catalog is whole, so begin with a copy of {shipped}"
+            self.errors.append(InputError(str(self._files.root / name), [message]))
+            return None
+        return self._read(self._files.entries[name], spec)
 
     def error(self) -> InputError:
         """Return one error with the faults of all files."""

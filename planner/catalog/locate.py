@@ -48,10 +48,6 @@ class CatalogFiles:
         """Return the YAML files of one folder, sorted by name."""
         return [path for key, path in sorted(self.entries.items()) if key.startswith(f"{name}/")]
 
-    def single(self, name: str) -> Path:
-        """Return a file that exists once; where it is missing, the place it should have."""
-        return self.entries.get(name, self.root / name)
-
     def digest(self) -> str:
         """Return the SHA-256 over names and contents; neither paths nor line ends matter."""
         return digest(*self._basis(), *_named((OFFERS, path) for path in self.offers))

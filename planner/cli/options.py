@@ -10,7 +10,7 @@ import typer
 from planner.commands.arguments import SEED
 
 AsOf = Annotated[str | None, typer.Option(help="Judge prices by this date, YYYY-MM-DD.")]
-CatalogFolder = Annotated[Path | None, typer.Option(help="Catalog folder to use instead.")]
+CatalogFolder = Annotated[Path | None, typer.Option(help="Catalog folder, whole, to use instead.")]
 CalibrationFile = Annotated[
     Path | None, typer.Option(help="Factors of `plan calibrate` to apply to predictions.")
 ]

@@ -103,7 +103,7 @@ def test_faults_of_several_files_are_listed_together(copied, edit):
     assert "3 problems" in message
     assert "accelerators/l4.yaml  line 6  memory_gib: 0 must be above 0" in message
     assert "accelerators/t4.yaml  line 3  vendor: " in message
-    assert "speculation.yaml: no such file" in message
+    assert "speculation.yaml: no such file; a catalog is whole, so begin with a copy of" in message
 
 
 def test_a_folder_that_is_no_catalog_is_refused(tmp_path):
