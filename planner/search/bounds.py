@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from planner.model.arrays import Floats, Indices
 from planner.model.mixture import prompt_nodes_from
 from planner.model.queueing import Metric, OpenLoop
-from planner.model.queueing.bursts import split_burstiness
+from planner.model.queueing.bursts import number_spread
 from planner.model.queueing.latency import survival_function
 from planner.model.queueing.resident import resident
 from planner.model.queueing.service import (
@@ -64,8 +64,8 @@ def _optimistic(problem: Problem, table: ShapeTable, rows: Rows) -> Floats:
     held = np.maximum(resident(s).held, 1.0)
     fullest, alone = prompts(s, s.budget), prompts(s, 0.0)
     batch = _least_batch(s, fullest.work_mean, rate, held)
-    bursts = split_burstiness(w.burstiness, servers, demand.routing)
-    others = np.maximum(1.0 + (bursts - 1.0) * w.peakedness, LEAST_PEAKEDNESS)
+    spread = number_spread(w.burstiness, w.peakedness, servers, demand.routing)
+    others = np.maximum(spread, LEAST_PEAKEDNESS)
     step = decode_time(s, np.minimum(batch + others, held))
     room = prompt_room(s, held)
     slowest = decode_time(s, batch) + room / s.tokens_mean * fullest.work_mean

@@ -171,6 +171,28 @@ def test_p95_of_300_random_deployments_is_close_to_the_simulated_one(poisson, me
     assert np.quantile(error, 0.9) <= high
 
 
+@pytest.fixture(scope="module")
+def fleets() -> list[dict[tuple[str, float], float]]:
+    rng = np.random.default_rng(17)
+    found = []
+    for s in scenarios(40, seed=17):
+        replicas = rng.choice([2.0, 4.0, 8.0, 16.0])
+        many = with_layout(s.candidates, replicas=np.array([replicas]))
+        one = replace(s, candidates=many, routing="least_loaded")
+        found.append(errors(one, int(1_500 * replicas)))
+    return found
+
+
+@pytest.mark.parametrize(
+    ("metric", "median", "high"),
+    [("ttft", 0.12, 0.50), ("tpot", 0.08, 0.40), ("e2e", 0.04, 0.15)],
+)
+def test_p95_of_fleets_that_send_requests_to_the_least_loaded(fleets, metric, median, high):
+    error = np.abs([e[metric, 0.95] for e in fleets])
+    assert np.median(error) <= median
+    assert np.quantile(error, 0.9) <= high
+
+
 def test_ttft_p95_of_bursty_traffic_is_within_a_third_at_the_median():
     error = [abs(errors(s, REQUESTS)["ttft", 0.95]) for s in scenarios(40, seed=12, bursty=True)]
     assert np.median(error) <= 0.35

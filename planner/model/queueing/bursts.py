@@ -68,3 +68,37 @@ def burst_size(burstiness: Floats, expected: Floats) -> Floats:
     arrived = -np.expm1(-2.41 * c**-0.35 * np.maximum(expected, 1e-12) ** (0.68 * c**-0.3))
     result: Floats = 1.0 + 0.5 * extra * arrived
     return result
+
+
+def number_spread(burstiness: float, peakedness: float, servers: Floats, routing: str) -> Floats:
+    """Variance over mean of the number of requests at one server, none of which waits, (n,).
+
+    Args:
+        burstiness: Squared CV of the gaps between all arrivals.
+        peakedness: Of the time that a request stays: how far bursts show in that number.
+        servers: Servers that share them, (n,).
+        routing: random, round_robin or least_loaded. The shortest queue shares the number of all
+            evenly, whatever makes it vary; the others share arrivals only.
+
+    Source:
+        A. E. Eckberg, Proc. ITC 10, 1983.
+    """
+    if routing == "least_loaded":
+        return (1.0 + (burstiness - 1.0) * peakedness) / servers
+    return 1.0 + (split_burstiness(burstiness, servers, routing) - 1.0) * peakedness
+
+
+def met_share(number: Floats, spread: Floats) -> Floats:
+    """Of the other requests' prompts, the share that a request meets at its server, (n,).
+
+    Of n requests at a server each sees n - 1: on average number + spread - 1, which is the number
+    for Poisson arrivals (they see time averages), and one less where the number hardly varies.
+    With less than one on average, a number that hardly varies is 0 or 1, and nobody meets another.
+
+    Args:
+        number: Mean number of requests, (n,).
+        spread: Its variance over its mean, (n,).
+    """
+    fewer = np.maximum(1.0 - spread, 0.0)
+    result: Floats = 1.0 - fewer / np.maximum(number, 1.0)
+    return result

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from planner.model.arrays import LEAST, Candidates, Floats, Parameters
-from planner.model.queueing.bursts import burst_size, split_burstiness
+from planner.model.queueing.bursts import (
+    burst_size,
+    met_share,
+    number_spread,
+    split_burstiness,
+)
 from planner.model.queueing.cycle import Wait, prompt_wait
 from planner.model.queueing.saturation import Saturation, saturation
 from planner.model.queueing.service import (
@@ -20,7 +25,7 @@ from planner.model.queueing.service import (
 )
 from planner.model.queueing.slots import slot_wait
 from planner.model.queueing.state import OpenLoop
-from planner.model.queueing.steady import Arrivals, Batch, steady_batch
+from planner.model.queueing.steady import Arrivals, Batch, as_seen, steady_batch
 from planner.model.workload import Workload
 
 CLOSEST_TO_CAPACITY = 0.999
@@ -58,11 +63,22 @@ def steady_state(
     servers = c.layout.replicas * c.layout.dp
     most = np.where(full.slots >= 1.0, full.rate * servers, 0.0)
     here = np.clip(rate / servers, LEAST_RATE, CLOSEST_TO_CAPACITY * full.rate)
-    arrivals = Arrivals(here, split_burstiness(w.burstiness, servers, routing))
+    spread = number_spread(w.burstiness, w.peakedness, servers, routing)
+    arrivals = Arrivals(here, split_burstiness(w.burstiness, servers, routing), spread)
     batch = steady_batch(s, full, arrivals)
-    wait = prompt_wait(s, batch, arrivals)
+    share = met_share(_present(s, batch, arrivals), spread)
+    met = replace(arrivals, rate=np.maximum(share * arrivals.rate, LEAST_RATE))
+    seen = as_seen(batch, share)
+    wait = prompt_wait(s, seen, met)
     busy = np.divide(rate, most, out=np.full_like(most, np.inf), where=most > 0)
-    return _describe(s, full, arrivals, (batch, wait), (most, busy, rate))
+    return _describe(s, full, (arrivals, met), (seen, wait), (most, busy, rate))
+
+
+def _present(s: Service, batch: Batch, arrivals: Arrivals) -> Floats:
+    """Mean number of requests at a server, prompts under way included, (n,)."""
+    each = batch.cost.work + batch.cut.whole * (batch.step.decode + batch.fixed)
+    present: Floats = batch.mean + arrivals.rate * s.workload.mean(each)
+    return present
 
 
 @dataclass(frozen=True)
@@ -146,16 +162,16 @@ def _echo_squares(response: Floats, steps: Floats) -> tuple[Floats, Floats]:
 def _describe(
     s: Service,
     full: Saturation,
-    arrivals: Arrivals,
+    traffic: tuple[Arrivals, Arrivals],
     stages: tuple[Batch, Wait],
     load: tuple[Floats, Floats, Floats],
 ) -> OpenLoop:
-    batch, wait = stages
+    (every, arrivals), (batch, wait) = traffic, stages
     most, busy, rate = load
     d = _decoding(s, full, arrivals, stages)
     chunk, carrying = _chunk(s, batch)
     spread = _step_variance(s, arrivals, stages, d)
-    slots = slot_wait(s, full, batch, arrivals, d.resident)
+    slots = slot_wait(s, full, batch, every, d.resident)
     return OpenLoop(
         capacity=most,
         utilization=busy,

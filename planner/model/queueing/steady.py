@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -42,10 +42,17 @@ LARGE = 1.645
 
 @dataclass(frozen=True)
 class Arrivals:
-    """Arrivals at one server, (n,): requests per second, squared CV of their gaps."""
+    """Arrivals at one server, (n,).
+
+    Attributes:
+        rate: Requests per second.
+        burstiness: Squared CV of their gaps.
+        spread: Variance over mean of the number that they keep at the server, none of which waits.
+    """
 
     rate: Floats
     burstiness: Floats
+    spread: Floats
 
 
 @dataclass(frozen=True)
@@ -112,8 +119,7 @@ def steady_batch(s: Service, full: Saturation, arrivals: Arrivals) -> Batch:
     load, response = _loads(s, cost, cut, arrivals.rate, (step, fixed))
     slope = _slope(s, mode) / (1.0 - load)
     feedback = np.minimum(arrivals.rate * s.steps * slope, HIGHEST_SHARE)
-    peak = 1.0 + (arrivals.burstiness - 1.0) * s.workload.peakedness
-    own = np.maximum(peak, LEAST_PEAKEDNESS) / (1.0 - feedback)
+    own = np.maximum(arrivals.spread, LEAST_PEAKEDNESS) / (1.0 - feedback)
     mean = mode + feedback * own
     variance = mean * own
     # A request sees at least itself, however regular arrivals are.
@@ -134,6 +140,22 @@ def steady_batch(s: Service, full: Saturation, arrivals: Arrivals) -> Batch:
         sway=_sway(s, held, seen, spread) / (1.0 - load),
         slope=slope,
         feedback=feedback,
+    )
+
+
+def as_seen(batch: Batch, share: Floats) -> Batch:
+    """Return the server as a request sees it that meets a share of the others' prompts, (n,)."""
+    load = share * batch.load
+    longer = (1.0 - batch.load) / (1.0 - load)
+    step = batch.step
+    return replace(
+        batch,
+        step=replace(step, chunks=share * step.chunks, mixed=share * step.mixed),
+        load=load,
+        response=share * batch.response,
+        seen=longer * batch.seen,
+        sway=longer * batch.sway,
+        slope=longer * batch.slope,
     )
 
 
