@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 
 from planner.catalog import Catalog, load_catalog
-from planner.cli.app import _keep
 from planner.commands.report import write_report
 from planner.errors import InputError
 from planner.report.json_text import render as as_json
@@ -44,21 +43,8 @@ def test_a_plan_in_euro_keeps_its_rate_and_asks_for_the_catalog_that_knows_it(tm
     assert (price.currency, price.exchange) == ("EUR", in_euro().exchange["EUR"])
     assert price.quoted_usd_per_hour == pytest.approx(1.25 * before.quoted_usd_per_hour)
     write_report(made, tmp_path / "pack.xlsx")
-    with pytest.raises(InputError, match="lacks EUR, which the plan names"):
+    with pytest.raises(InputError, match="lacks a rate for EUR, which the plan names"):
         write_report(made, tmp_path / "pack.xlsx", catalog=load_catalog())
-
-
-def test_a_report_beside_a_plan_is_made_with_the_catalog_of_the_plan(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-):
-    used: list[object] = []
-
-    def note(*_: object, catalog: object) -> None:
-        used.append(catalog)
-
-    monkeypatch.setattr("planner.commands.report.write_report", note)
-    _keep(record(), None, tmp_path / "pack.xlsx", tmp_path)
-    assert used == [tmp_path]
 
 
 def test_an_unknown_suffix_names_the_nearest_known_one(tmp_path: Path):
