@@ -10,7 +10,7 @@ import numpy as np
 
 from planner.errors import InputError
 from planner.files import Document
-from planner.importers.traces import Trace, read_trace
+from planner.importers.traces import Trace, drift, read_trace
 from planner.model.arrays import Floats, Indices
 from planner.model.windows import Window
 from planner.model.workload import Workload, workload_from_samples
@@ -26,6 +26,8 @@ BURSTY = 4.0
 """The same of ten seconds within a minute, from which bursts are shorter than a minute."""
 ENOUGH = 10
 """Requests from which a window has lengths of its own."""
+MOST_WINDOWS = 100
+"""Windows that a formula is asked for: of more, those that are about as busy are joined."""
 SHARES = 200
 """Equal shares of the requests that lengths are kept as."""
 UNWRITTEN = Document("slo", {}, {})
@@ -37,7 +39,8 @@ class TraceLoad:
     """A trace, and slo.yaml with the trace's figures in its place.
 
     Attributes:
-        slo: Rate of the busiest window, mean rate and lengths instead of ``traffic.trace``.
+        slo: Rate that the busiest window is worth, mean rate and lengths instead of
+            ``traffic.trace``.
         trace: The requests.
         summary: For the record.
     """
@@ -106,7 +109,6 @@ def cut(trace: Trace, longest: int | None) -> Trace:
 def summarized(trace: Trace) -> TraceSummary:
     """Return the figures of a trace."""
     seconds = window_seconds(trace)
-    peak = max((window.rate for window in trace_windows(trace)), default=trace.rate_per_s)
     dispersion = [trace.dispersion(window) for window in (SHORT_WINDOW_S, LONG_WINDOW_S)]
     short, long = (float(rounded(value)) if isfinite(value) else None for value in dispersion)
     return TraceSummary(
@@ -115,7 +117,7 @@ def summarized(trace: Trace) -> TraceSummary:
         requests=len(trace),
         duration_s=float(rounded(trace.arrival_s[-1])),
         mean_rate_per_s=float(rounded(trace.rate_per_s)),
-        peak_rate_per_s=float(rounded(max(peak, trace.rate_per_s))),
+        peak_rate_per_s=float(rounded(peak_rate(trace))),
         window_s=seconds or None,
         dispersion_10s=short,
         dispersion_60s=long,
@@ -141,13 +143,99 @@ def window_seconds(trace: Trace) -> float:
     """Return the length of the windows that describe a trace [s]; 0 = one rate does.
 
     The dispersion of counts decides, not the spread of the gaps: gaps know nothing of load that
-    rises for a minute. Source: our replay of public traces, planner/model/README.md#queueing.
+    rises for a minute. Lengths that drift do as much as a rate that does. Source: our replay of
+    public traces, planner/model/README.md#queueing.
     """
     if _within_minutes(trace) > BURSTY:
         return SHORT_WINDOW_S
     if trace.dispersion(LONG_WINDOW_S) > DISPERSED:
         return LONG_WINDOW_S
+    if any(drift(trace)):
+        several = trace.arrival_s[-1] >= 2.0 * LONG_WINDOW_S
+        return LONG_WINDOW_S if several else SHORT_WINDOW_S
     return 0.0
+
+
+def peak_rate(trace: Trace) -> float:
+    """Return the rate at the mean lengths that brings the tokens of the busiest window [1/s].
+
+    As many prompt tokens a second as any window, and as many output tokens: a window of long
+    requests is as busy as one of many.
+    """
+    seconds = window_seconds(trace)
+    busiest = float(_parts(trace, seconds).work.max()) if seconds else 0.0
+    return max(busiest, trace.rate_per_s)
+
+
+def trace_windows(
+    trace: Trace, *, prefix_hit: float = 0.0, most: int = MOST_WINDOWS
+) -> tuple[Window, ...]:
+    """Return the windows of a trace, each with its own rate and lengths.
+
+    Windows without requests are left out: nobody waits in them. Beyond `most` the half that is
+    busiest stays as it is, and the others are joined with those that are about as busy.
+
+    Args:
+        trace: The requests.
+        prefix_hit: Share of prompt tokens found in the prefix cache.
+        most: Windows returned at most, at least two.
+    """
+    seconds, whole = window_seconds(trace), whole_workload(trace, prefix_hit=prefix_hit)
+    if not seconds:
+        return (Window(1.0, trace.rate_per_s, whole),)
+    parts = _parts(trace, seconds)
+    group = _joined(parts.work, most)
+    spans, member = np.bincount(group, parts.seconds), group[parts.number]
+    windows = []
+    for at, span in enumerate(spans.tolist()):
+        mine = np.flatnonzero(member == at)
+        own = whole
+        if len(mine) >= ENOUGH:
+            prompt, output = (tokens[mine].astype(float) for tokens in _lengths(trace))
+            own = workload_from_samples(prompt, output, prefix_hit=prefix_hit)
+        windows.append(Window(len(mine) / len(trace), len(mine) / span, own))
+    return tuple(windows)
+
+
+@dataclass(frozen=True)
+class _Parts:
+    """Windows of a trace that hold requests, in order of time.
+
+    Attributes:
+        number: Window of each request, (requests,).
+        seconds: How long each lasts [s], (windows,).
+        work: Rate of requests of the trace's mean lengths that brings its tokens [1/s].
+    """
+
+    number: Indices
+    seconds: Floats
+    work: Floats
+
+
+def _parts(trace: Trace, seconds: float) -> _Parts:
+    # Less than half a window at the end goes to the one before: its own rate would be chance.
+    last = max(round(float(trace.arrival_s[-1]) / seconds) - 1, 0)
+    at = np.minimum((trace.arrival_s // seconds).astype(int), last)
+    held, number, count = np.unique(at, return_inverse=True, return_counts=True)
+    spans = np.where(held < last, seconds, float(trace.arrival_s[-1]) - last * seconds)
+    means = [np.bincount(number, tokens) / count / tokens.mean() for tokens in _lengths(trace)]
+    longer = np.where(count >= ENOUGH, np.maximum(*means), 1.0)
+    return _Parts(number, spans, count / spans * longer)
+
+
+def _lengths(trace: Trace) -> tuple[Indices, Indices]:
+    return trace.prompt_tokens, trace.output_tokens
+
+
+def _joined(work: Floats, most: int) -> Indices:
+    """Return the group of each window: its own, or that of the windows that are about as busy."""
+    if len(work) <= most:
+        return np.arange(len(work))
+    alone = most // 2
+    ranks = np.empty(len(work), dtype=np.intp)
+    ranks[np.argsort(work, kind="stable")] = np.arange(len(work))
+    joined, groups = len(work) - alone, most - alone
+    return np.where(ranks < joined, ranks * groups // joined, ranks - joined + groups)
 
 
 def _within_minutes(trace: Trace) -> float:
@@ -159,28 +247,3 @@ def _within_minutes(trace: Trace) -> float:
     edges = SHORT_WINDOW_S * np.arange(parts * minutes + 1)
     counts = np.diff(np.searchsorted(trace.arrival_s, edges)).reshape(minutes, parts)
     return float(counts.var(axis=1, ddof=1).mean() / max(counts.mean(), 1e-12))
-
-
-def trace_windows(trace: Trace, *, prefix_hit: float = 0.0) -> tuple[Window, ...]:
-    """Return the windows of a trace, each with its own rate and lengths.
-
-    Windows without requests are left out: nobody waits in them.
-    """
-    seconds, whole = window_seconds(trace), whole_workload(trace, prefix_hit=prefix_hit)
-    if not seconds:
-        return (Window(1.0, trace.rate_per_s, whole),)
-    # Less than half a window at the end goes to the one before: its own rate would be chance.
-    last = max(round(float(trace.arrival_s[-1]) / seconds) - 1, 0)
-    number = np.minimum((trace.arrival_s // seconds).astype(int), last)
-    windows = []
-    for at in np.unique(number):
-        mine = np.flatnonzero(number == at)
-        span = seconds if at < last else float(trace.arrival_s[-1]) - last * seconds
-        own = whole
-        if len(mine) >= ENOUGH:
-            prompt, output = trace.prompt_tokens[mine], trace.output_tokens[mine]
-            own = workload_from_samples(
-                prompt.astype(float), output.astype(float), prefix_hit=prefix_hit
-            )
-        windows.append(Window(len(mine) / len(trace), len(mine) / span, own))
-    return tuple(windows)

@@ -291,7 +291,7 @@ def _trace(source: str, form: Form, rows: _Floats) -> Trace:
         )
     prompt, output = (rows[:, column].astype(np.int64) for column in (1, 2))
     trace = Trace(source, form.kind, time, prompt, output, ())
-    notes += [*_bursts(trace), *_drift(trace)]
+    notes += [*_bursts(trace), *drift(trace)]
     return Trace(source, form.kind, time, prompt, output, tuple(notes))
 
 
@@ -311,12 +311,12 @@ def _bursts(trace: Trace) -> Iterator[str]:
     if dispersion > BURSTY:
         yield (
             f"Counts in {BURST_WINDOW_S:g} s windows vary {dispersion:.0f} times as much as those "
-            "of Poisson arrivals; simulate the trace rather than one steady rate."
+            "of Poisson arrivals."
         )
 
 
-def _drift(trace: Trace) -> Iterator[str]:
-    """Say between which values rate and lengths move over the parts of the trace."""
+def drift(trace: Trace) -> Iterator[str]:
+    """Say between which values rate and lengths move over the parts of the trace, if they do."""
     if len(trace) < 20 * PARTS or trace.arrival_s[-1] <= 0:
         return
     edges = np.linspace(0.0, trace.arrival_s[-1], PARTS + 1)
@@ -341,5 +341,5 @@ def _moved(name: str, unit: str, values: _Floats, noise: float) -> Iterator[str]
         digits = 0 if high >= 100 else 2
         yield (
             f"{name} drifts between {low:.{digits}f} and {high:.{digits}f} {unit} over tenths of "
-            "the trace; simulate the trace rather than one steady rate."
+            "the trace."
         )

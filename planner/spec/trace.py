@@ -13,7 +13,8 @@ class TraceSummary(Spec):
         requests: Requests recorded.
         duration_s: From the first to the last arrival [s].
         mean_rate_per_s: Over all of it [1/s]: what is paid for.
-        peak_rate_per_s: In the busiest window [1/s]: what is sized for.
+        peak_rate_per_s: Requests of mean lengths that bring the tokens of the busiest window
+            [1/s]: what is sized for.
         window_s: Length of the windows [s]; None = one rate describes the trace.
         dispersion_10s, dispersion_60s: Variance over mean of the counts in such windows; Poisson
             arrivals have 1. None = the trace is too short.

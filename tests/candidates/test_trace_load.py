@@ -8,6 +8,7 @@ import pytest
 from planner.candidates.trace_load import (
     cut,
     equal_shares,
+    peak_rate,
     trace_windows,
     whole_workload,
     window_seconds,
@@ -59,11 +60,54 @@ def test_ten_seconds_describe_bursts_that_are_shorter_than_a_minute():
     assert max(window.rate for window in trace_windows(trace)) == pytest.approx(20.0)
 
 
+def outputs_that_grow(seconds: float) -> Trace:
+    """Ten requests a second, even; outputs of the second half are six times as long."""
+    times = np.arange(int(10 * seconds)) / 10.0
+    return a_trace(times, output=np.where(times < seconds / 2, 50, 300))
+
+
+@pytest.mark.parametrize(("seconds", "expected"), [(480.0, 60.0), (90.0, 10.0)])
+def test_lengths_that_drift_at_a_steady_rate_have_windows(seconds, expected):
+    assert window_seconds(outputs_that_grow(seconds)) == expected
+
+
+def test_a_window_of_long_requests_is_sized_for_as_if_more_of_mean_length_came():
+    # 10/s x 300 output tokens = 3,000 tokens/s = 17.14/s x 175, the mean of 50 and 300.
+    assert peak_rate(outputs_that_grow(480.0)) == pytest.approx(3000 / 175, rel=2e-3)
+
+
+def test_a_window_of_long_prompts_is_sized_for_alike():
+    times = np.arange(4800) / 10.0
+    trace = a_trace(times, prompt=np.where(times < 240, 300, 100))
+    assert peak_rate(trace) == pytest.approx(10 * 300 / 200, rel=2e-3)
+
+
 def test_a_window_with_few_requests_borrows_the_lengths_of_the_whole_trace():
     busy = np.arange(3000) / 50.0
     trace = a_trace(np.r_[busy, 70.0, 190.0], np.r_[np.full(3000, 400), 5, 5])
     few = trace_windows(trace)[-1].workload
     assert few.prompt_mean == pytest.approx(whole_workload(trace).prompt_mean)
+
+
+def minutes(rates, tokens) -> Trace:
+    """A trace whose minutes have these rates [1/s] and lengths [tokens], in even steps."""
+    pairs = list(zip(rates, tokens, strict=True))
+    times = [60.0 * n + np.arange(60 * rate) / rate for n, (rate, _) in enumerate(pairs)]
+    lengths = [np.full(60 * rate, length) for rate, length in pairs]
+    every = np.concatenate(lengths)
+    return a_trace(np.concatenate(times), every, every)
+
+
+def test_of_many_windows_the_busiest_stay_and_those_about_as_busy_are_joined():
+    # Work by rate x tokens: 100, 400, 800, 1000, 1200, 2000 by hand.
+    trace = minutes([1, 10, 2, 5, 6, 8], [100, 200, 200, 200, 200, 100])
+    windows = trace_windows(trace, most=4)
+    # The two busiest alone; the others by two: 1/s and 2/s, 5/s and 8/s.
+    assert [round(window.rate, 1) for window in windows] == [1.5, 6.5, 6.0, 10.0]
+    assert [window.share for window in windows] == pytest.approx([3 / 32, 13 / 32, 6 / 32, 10 / 32])
+    # 60 requests of 100 tokens and 120 of 200; 300 of 200 and 480 of 100.
+    means = [window.workload.prompt_mean for window in windows]
+    assert means == pytest.approx([500 / 3, 1800 / 13, 200, 200])
 
 
 def test_equal_shares_keep_the_mean_and_the_quantiles():
