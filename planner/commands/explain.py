@@ -197,8 +197,7 @@ def _load(record: PlanRecord, o: Option) -> Iterator[Item]:
     traffic = record.inputs.slo.get("traffic", {})
     offline = traffic.get("offline")
     if offline is None or o.run_hours is None:
-        source = "slo.yaml" if traffic.get("trace") is None else "slo.yaml, trace"
-        yield Item("rate sized for", request_rate(_n(o.rate_per_s)), "", source)
+        yield Item("rate sized for", request_rate(_n(o.rate_per_s)), *_rate_source(record))
     else:
         requests, deadline = f"{offline['requests']:,}", _n(offline["deadline_hours"], "h")
         yield Item("requests", requests, "", "slo.yaml, offline")
@@ -218,6 +217,17 @@ def _load(record: PlanRecord, o: Option) -> Iterator[Item]:
     )
 
 
+def _rate_source(record: PlanRecord) -> tuple[str, str]:
+    """Return how the rate sized for comes about, and where it stands."""
+    trace = record.inputs.trace
+    if trace is None:
+        return "", "slo.yaml"
+    if trace.window_s is None:
+        return "that of the whole trace", trace.file
+    busiest = _n(trace.window_s, "s")
+    return f"requests of mean lengths that bring the tokens of its busiest {busiest}", trace.file
+
+
 def _latency(
     record: PlanRecord, o: Option, archive: ClassArchive, margin: Margin
 ) -> Iterator[Item]:
@@ -228,8 +238,7 @@ def _latency(
         ("E2E", o.e2e, margin.e2e),
     )
     simulated = archive.simulated_upper(o.archive_row)
-    replayed = record.inputs.trace is not None
-    end = "replayed, nothing left to chance" if replayed else "upper end of its 99 % interval"
+    end = _simulated_how(record)
     for name, latency, factor in parts:
         if latency is None:
             continue
@@ -264,6 +273,17 @@ def _latency(
     for target in o.targets:
         state = "holds" if target.holds else "missed"
         yield Item(target.key, state, f"{_n(target.upper)} against {_n(target.limit)}", "slo.yaml")
+
+
+def _simulated_how(record: PlanRecord) -> str:
+    """Return what a simulated percentile is."""
+    trace = record.inputs.trace
+    if trace is None:
+        return "upper end of its 99 % interval"
+    replayed = max((check.requests for check in record.verification), default=trace.requests)
+    if replayed < trace.requests:
+        return f"replay of the {replayed:,} requests around the busiest minute"
+    return "replayed, nothing left to chance"
 
 
 def _memory(o: Option) -> Iterator[Item]:

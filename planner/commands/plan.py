@@ -8,7 +8,7 @@ what meets the limits and picks (select/). The record holds all of it.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
@@ -300,7 +300,7 @@ def to_record(work: Work, result: Result, inputs: Inputs) -> PlanRecord:
             *((f"{UNKEPT}: {found.unkept}.",) if found.unkept else ()),
             *work.made.notes,
             *not_sold(work.slo, sold),
-            *(trace_notes(work.recorded) if work.recorded else ()),
+            *_of_trace(work, result),
             *assumed(work.catalog, work.slo, (*chosen.options, *chosen.untrusted)),
             *checked(work.slo, result.checks, chosen.picks),
         ),
@@ -318,6 +318,16 @@ def to_record(work: Work, result: Result, inputs: Inputs) -> PlanRecord:
         ),
         verification=result.checks,
     )
+
+
+def _of_trace(work: Work, result: Result) -> Iterator[str]:
+    if work.recorded:
+        yield from trace_notes(work.recorded, replayed=_requests(result.checks))
+
+
+def _requests(checks: Sequence[Verification]) -> int:
+    """Return the requests of the longest run; 0 = nothing was simulated."""
+    return max((check.requests for check in checks), default=0)
 
 
 def _obstacle(work: Work, found: Found, chosen: Selection) -> str:

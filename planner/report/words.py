@@ -256,7 +256,7 @@ def asked(record: PlanRecord) -> list[str]:
         f"{count(offline['requests'], 'request')} within {number(offline['deadline_hours'])} h"
         f" with {confidence(record)} confidence"
         if offline
-        else f"{request_rate(number(traffic['rate_per_s']))}{_on_average(traffic)}"
+        else f"{request_rate(number(traffic['rate_per_s']))}{_on_average(record)}"
     )
     lines = [f"{slo['model']}, {slo['task']}, {load}"]
     if record.inputs.trace is not None:
@@ -307,14 +307,16 @@ def _limits(block: Mapping[str, Any]) -> str:
     )
 
 
-def _on_average(traffic: Mapping[str, Any]) -> str:
+def _on_average(record: PlanRecord) -> str:
     """Return the mean rate in words, where costs rest on another rate than the one sized for."""
+    traffic, trace = record.inputs.slo["traffic"], record.inputs.trace
     rate, mean = traffic["rate_per_s"], traffic.get("mean_rate_per_s")
     if profile := traffic.get("load_profile"):
         mean = rate * sum(profile) / (len(profile) * max(profile))
     if mean is None or mean == rate:
         return ""
-    return f" in the busiest hour, {number(mean)} on average (which costs rest on)"
+    busiest = f"{number(trace.window_s)} s" if trace and trace.window_s else "hour"
+    return f" in the busiest {busiest}, {number(mean)} on average (which costs rest on)"
 
 
 def confidence(record: PlanRecord) -> str:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import datetime
 
+import pytest
+
 from planner.commands.explain import explain
 from planner.report import json_text
 from planner.report.explanation import render
@@ -11,7 +13,16 @@ from planner.spec.money import Lease
 from planner.spec.offer import ExchangeRate
 from planner.spec.option import Interval, Intervals, Latency
 from planner.spec.verification import Simulated
-from tests.report.records import money, offer, option, price, record, rows
+from tests.report.records import (
+    check,
+    money,
+    offer,
+    option,
+    price,
+    record,
+    rows,
+    with_trace,
+)
 
 
 def explained(tmp_path, made):
@@ -36,6 +47,28 @@ def test_the_value_with_margin_of_a_simulated_option_is_the_simulated_one_times_
     assert "TTFT p95: 400 ms" in text
     assert "TTFT p95 simulated: 450 ms  = upper end of its 99 % interval" in text
     assert "TTFT p95 with margin: 540 ms  = 450 simulated x 1.2: measured / predicted" in text
+
+
+@pytest.mark.parametrize(
+    ("requests", "expected"),
+    [
+        (4200, "replayed, nothing left to chance"),
+        (120_021, "replay of the 4,200 requests around the busiest minute"),
+    ],
+)
+def test_a_part_of_a_trace_that_was_replayed_is_told(tmp_path, requests, expected):
+    checks = (check("o-00000001", "o-00000001", requests=4200),)
+    made = with_trace(checked_record(), requests=requests)
+    text = explained(tmp_path, made.model_copy(update={"verification": checks}))
+    assert f"TTFT p95 simulated: 450 ms  = {expected}" in text
+
+
+def test_the_rate_sized_for_is_told_from_the_trace_where_there_is_one(tmp_path):
+    assert "rate sized for: 3 requests/s\n      source: slo.yaml\n" in explained(tmp_path, record())
+    text = explained(tmp_path, with_trace(record()))
+    assert "the tokens of its busiest 60 s\n      source: a.csv\n" in text
+    text = explained(tmp_path, with_trace(record(), window_s=None))
+    assert "that of the whole trace\n      source: a.csv\n" in text
 
 
 def test_an_option_that_was_never_simulated_multiplies_the_formulas_value(tmp_path):

@@ -19,6 +19,7 @@ from planner.spec.money import Money, Price
 from planner.spec.offer import Offer
 from planner.spec.option import Binding, Latency, MemoryUse, Option, QualityLoss, TargetResult
 from planner.spec.record import Inputs, PlanRecord, SearchReport
+from planner.spec.trace import TraceSummary
 from planner.spec.verification import Compared, Trial, Verification
 
 
@@ -54,6 +55,27 @@ def price(row: Offer, number: int = 0) -> Price:
         source=row.source,
         flag=row.flag,
     )
+
+
+def trace(**changes: Any) -> TraceSummary:
+    values: dict[str, Any] = {
+        "file": "a.csv",
+        "kind": "plain",
+        "requests": 4200,
+        "duration_s": 600.0,
+        "mean_rate_per_s": 7.0,
+        "peak_rate_per_s": 12.0,
+        "window_s": 60.0,
+        "dispersion_10s": 1.0,
+        "dispersion_60s": 9.0,
+    }
+    return TraceSummary(**(values | changes))
+
+
+def with_trace(made: PlanRecord, **changes: Any) -> PlanRecord:
+    """Return a plan as if it had been made for a trace."""
+    inputs = made.inputs.model_copy(update={"trace": trace(**changes)})
+    return made.model_copy(update={"inputs": inputs})
 
 
 def latency(p95_ms: float) -> Latency:

@@ -8,7 +8,7 @@ import pytest
 
 from planner.report import FORMATS, words
 from planner.spec.record import Miss, Relaxation
-from tests.report.records import option, record
+from tests.report.records import option, record, with_trace
 
 TODAY = datetime.date(2026, 11, 29)
 
@@ -46,6 +46,11 @@ def test_a_plan_without_a_pick_tells_the_day_alone():
 )
 def test_the_mean_rate_that_costs_rest_on_stands_beside_the_rate_sized_for(changes, expected):
     assert expected in words.asked(with_traffic(**changes))[0]
+
+
+def test_the_rate_of_a_trace_is_that_of_its_busiest_window():
+    made = with_trace(with_traffic(rate_per_s=12.0, mean_rate_per_s=7.0))
+    assert "12 requests/s in the busiest 60 s, 7 on average" in words.asked(made)[0]
 
 
 def test_one_rate_is_named_once():
