@@ -71,9 +71,7 @@ def with_trace(slo: Slo, folder: Path, document: Document = UNWRITTEN) -> TraceL
         message = "the trace holds the lengths; remove it"
         faults = [document.fault(("traffic", key), message) for key in both]
         raise InputError(document.source, faults)
-    trace = read_trace(folder / Path(str(traffic.trace)).expanduser())
-    if not isfinite(trace.rate_per_s):
-        raise InputError(trace.source, ["has no duration; give requests at different times"])
+    trace = timed_trace(folder / Path(str(traffic.trace)).expanduser())
     summary = summarized(trace)
     figures = {
         "trace": None,
@@ -85,6 +83,22 @@ def with_trace(slo: Slo, folder: Path, document: Document = UNWRITTEN) -> TraceL
     data = slo.model_dump(by_alias=True, exclude_unset=True)
     data["traffic"] = {**data["traffic"], **figures}
     return TraceLoad(load(replace(document, data=data), Slo), trace, summary)
+
+
+def timed_trace(path: Path, requests: int | None = None) -> Trace:
+    """Read a trace, or its first requests, which must not all come at one time.
+
+    Raises:
+        InputError: The trace cannot be used.
+    """
+    every = read_trace(path)
+    trace = every.first(requests)
+    if isfinite(trace.rate_per_s):
+        return trace
+    if isfinite(every.rate_per_s):
+        message = f"the first {len(trace):,} requests of the trace come at one time; replay more"
+        raise InputError("--requests", [message])
+    raise InputError(every.source, ["has no duration; give requests at different times"])
 
 
 def cut(trace: Trace, longest: int | None) -> Trace:
@@ -103,7 +117,9 @@ def cut(trace: Trace, longest: int | None) -> Trace:
         f"{np.count_nonzero(both > longest):,} of {len(trace):,} requests are longer than"
         f" {longest:,} tokens and are cut to that."
     )
-    return replace(trace, prompt_tokens=prompt, output_tokens=output, notes=(*trace.notes, told))
+    return replace(
+        trace, prompt_tokens=prompt, output_tokens=output, changes=(*trace.changes, told)
+    )
 
 
 def summarized(trace: Trace) -> TraceSummary:

@@ -2,20 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from math import isfinite, isinf, isnan
 from pathlib import Path
 
 import numpy as np
 
-from planner.candidates.demand import Target, of_model, sized_rate, slo_workload, targets
+from planner.candidates.demand import (
+    EVERY,
+    Target,
+    of_model,
+    sized_rate,
+    slo_workload,
+    targets,
+)
 from planner.candidates.models import architecture_of
-from planner.candidates.trace_load import cut, trace_windows, whole_workload
+from planner.candidates.trace_load import cut, timed_trace, trace_windows, whole_workload
 from planner.catalog import Catalog, load_catalog
 from planner.commands.explain import find_option
 from planner.commands.stored import catalog_notes, check_catalog
 from planner.errors import InputError
-from planner.importers.traces import Trace, read_trace
+from planner.importers.traces import Trace
+from planner.model.arrays import Floats, Indices
 from planner.select.deploy import Scene, repeat
 from planner.select.formula_misses import MISS
 from planner.select.verification import Drawn, Requests
@@ -37,7 +46,11 @@ RESIDENCES = 10.0
 MOST_REQUESTS = 200_000
 WARM_UP = 0.15
 SAMPLES = 24
-"""Instants at which queue and batch are shown."""
+"""Intervals in which queue and batch are shown."""
+CLASSES = (
+    "A trace does not say which class a request is of: limits of a class are not judged, and those"
+    " of all classes are judged over all requests."
+)
 
 
 @dataclass(frozen=True)
@@ -64,8 +77,8 @@ class Simulation:
         rate_per_s: Requests per second over all replicas.
         seeds, requests: Runs, and requests of each.
         lines: Percentiles by formula and simulation [s].
-        limits: Targets of slo.yaml.
-        attainment: Share of the requests that meet every target's limit.
+        limits: Targets of slo.yaml, without those that no request has, as TPOT of one token.
+        attainment: Share of the requests that meet every limit on requests of their class.
         goodput_per_s: Requests per second that do.
         output_tokens_per_s: Output of the whole fleet.
         utilization: Share of the time that a server is busy.
@@ -131,7 +144,7 @@ def simulate(
     slo = of_model(slo, architecture.max_context_tokens)
     work = _Work(record, chosen, slo, known, architecture)
     if trace is not None:
-        return _replayed(work, cut(read_trace(trace), slo.traffic.longest), requests, seeds)
+        return _replayed(work, cut(timed_trace(trace, requests), slo.traffic.longest), seeds)
     return _drawn(work, requests, seeds)
 
 
@@ -158,6 +171,12 @@ class _Work:
             routing=self.slo.routing,
         )
 
+    def judged_alike(self) -> _Work:
+        """Return the same with requests that are of no class and of any length."""
+        unknown = {"classes": None, "prompt_tokens": None, "output_tokens": None}
+        traffic = self.slo.traffic.model_copy(update=unknown)
+        return replace(self, slo=self.slo.model_copy(update={"traffic": traffic}))
+
 
 def _drawn(work: _Work, requests: int | None, seeds: int) -> Simulation:
     case = work.case()
@@ -175,10 +194,19 @@ def _drawn(work: _Work, requests: int | None, seeds: int) -> Simulation:
         run_fleet(fleet, one.arrivals, seed=seed, warm_up=WARM_UP) for seed, one in enumerate(drawn)
     ]
     name = "Poisson" if work.slo.traffic.burstiness == 1.0 else "gamma"
-    return _simulation(work, case, name, drawn, runs)
+    found = _simulation(work, case, name, drawn, runs)
+    recorded = work.record.inputs.trace
+    if recorded is None:
+        return found
+    busiest = "the trace" if recorded.window_s is None else f"its busiest {recorded.window_s:g} s"
+    told = (
+        f"The plan is for the trace {recorded.file}; these are {name} arrivals at the rate of"
+        f" {busiest}: replay it with --trace."
+    )
+    return replace(found, notes=(told, *found.notes))
 
 
-def _replayed(work: _Work, trace: Trace, requests: int | None, seeds: int) -> Simulation:
+def _replayed(work: _Work, trace: Trace, seeds: int) -> Simulation:
     hit = work.slo.traffic.prefix_hit_rate
     case = replace(
         work.case(),
@@ -187,23 +215,23 @@ def _replayed(work: _Work, trace: Trace, requests: int | None, seeds: int) -> Si
         windows=trace_windows(trace, prefix_hit=hit),
     )
     fleet = deployment(case.candidate, case.parameters, case.workload, routing=work.slo.routing)
-    part = slice(0, requests)
-    arrivals = Arrivals(trace.arrival_s[part], trace.prompt_tokens[part], trace.output_tokens[part])
+    arrivals = Arrivals(trace.arrival_s, trace.prompt_tokens, trace.output_tokens)
     drawn = Drawn(arrivals, np.zeros(len(arrivals), dtype=np.intp))
     times = seeds if work.slo.routing == "random" else 1
     runs = [
         run_fleet(fleet, arrivals, seed=seed, warm_up=0.0, cool_down=0.0) for seed in range(times)
     ]
-    found = _simulation(work, case, Path(trace.source).name, [drawn] * times, runs)
-    return replace(found, notes=(*found.notes, *trace.notes))
+    name = Path(trace.source).name
+    found = _simulation(work.judged_alike(), case, name, [drawn] * times, runs)
+    classes = (CLASSES,) if work.slo.traffic.classes else ()
+    return replace(found, notes=(*classes, *found.notes, *trace.notes))
 
 
 def _simulation(
     work: _Work, case: Case, source: str, drawn: Sequence[Drawn], runs: Sequence[Run]
 ) -> Simulation:
-    lines = compare(case, runs)
-    bounds = {t.metric: t.limit * MILLI for t in sorted(targets(work.slo), key=_rank)}
-    bounds.pop("itl", None)
+    lines, limits = compare(case, runs), _limits(work.slo, drawn, runs)
+    judged = [(run, _bounds(work.slo, one.kind)) for one, run in zip(drawn, runs, strict=True)]
     return Simulation(
         option=work.option,
         source=source,
@@ -211,9 +239,9 @@ def _simulation(
         seeds=len(runs),
         requests=len(drawn[0].kind),
         lines=lines,
-        limits=_limits(work.slo, drawn, runs),
-        attainment=float(np.mean([run.attainment(bounds) for run in runs])),
-        goodput_per_s=float(np.mean([run.goodput(bounds) for run in runs])),
+        limits=tuple(limit for limit in limits if not np.isnan(limit.simulated_ms)),
+        attainment=float(np.mean([run.attainment(bounds) for run, bounds in judged])),
+        goodput_per_s=float(np.mean([run.goodput(bounds) for run, bounds in judged])),
         output_tokens_per_s=float(np.mean([run.output_rate() for run in runs])),
         utilization=float(np.mean([run.utilization for run in runs])),
         batch=float(np.mean([run.batch for run in runs])),
@@ -221,8 +249,34 @@ def _simulation(
         rejected=sum(run.rejected for run in runs),
         overloaded=any(run.overloaded for run in runs),
         timeline=runs[0].timeline(SAMPLES),
-        notes=(*catalog_notes(work.record, work.catalog), *_warnings(lines, runs)),
+        notes=(
+            *catalog_notes(work.record, work.catalog),
+            *_unjudged(limits),
+            *_warnings(lines, runs),
+        ),
     )
+
+
+def _bounds(slo: Slo, kind: Indices) -> Mapping[str, Floats]:
+    """Return the longest times that each request may take by the targets of its class [s].
+
+    Args:
+        slo: Targets.
+        kind: Number of each request's class.
+    """
+    wanted = [target for target in targets(slo) if target.metric != "itl"]
+    bounds = {target.metric: np.full(len(kind), np.inf) for target in wanted}
+    for target in sorted(wanted, key=_rank):
+        mine = (kind == target.kind) | (target.kind == EVERY)
+        bounds[target.metric][mine] = target.limit * MILLI
+    return bounds
+
+
+def _unjudged(limits: Sequence[Limit]) -> Iterator[str]:
+    """Say which targets no simulated request has a value of."""
+    for limit in limits:
+        if np.isnan(limit.simulated_ms):
+            yield f"{limit.key} is not judged: no simulated request has such a time."
 
 
 def _rank(target: Target) -> tuple[int, float]:
@@ -236,7 +290,7 @@ def _limits(slo: Slo, drawn: Sequence[Drawn], runs: Sequence[Run]) -> tuple[Limi
         values = []
         for one, run in zip(drawn, runs, strict=True):
             mine = run
-            if target.kind >= 0 and target.metric != "itl":
+            if target.kind != EVERY and target.metric != "itl":
                 mine = replace(run, measured=run.measured & (one.kind == target.kind))
             values.append(mine.percentiles(target.metric, [target.percentile / 100])[0])  # type: ignore[arg-type]
         found.append(Limit(target.key, target.limit, float(np.median(values)) / MILLI))
@@ -248,13 +302,19 @@ def _warnings(lines: Sequence[Line], runs: Sequence[Run]) -> Iterator[str]:
         yield "Overloaded: the queue keeps growing, so percentiles depend on the length of the run."
     if sum(run.rejected for run in runs):
         yield "Some requests are longer than the KV memory of a server; they count as never served."
+    if any(isinf(line.formula) for line in lines):
+        yield "The formula calls this load, at a steady rate, more than the option can take."
     for line in lines:
-        if line.share != 0.95 or line.metric == "itl" or not np.isfinite(line.simulated):
+        if line.share != 0.95 or line.metric == "itl" or not isfinite(line.simulated):
             continue
         factor = max(line.formula / line.simulated, line.simulated / line.formula)
-        if factor >= MISS:
-            over = "" if np.isnan(line.windows) else f" (over windows {line.windows / MILLI:,.4g})"
+        if factor >= MISS and isfinite(factor):
+            over = "" if isnan(line.windows) else f" (over windows {_in_ms(line.windows)})"
             yield (
                 f"The formula at a steady rate misses {line.key} by a factor of {factor:.1f}:"
-                f" {line.formula / MILLI:,.4g}{over} against {line.simulated / MILLI:,.4g}."
+                f" {_in_ms(line.formula)}{over} against {_in_ms(line.simulated)}."
             )
+
+
+def _in_ms(seconds: float) -> str:
+    return f"{seconds / MILLI:,.4g}" if isfinite(seconds) else "no bound"

@@ -200,7 +200,7 @@ def _facts(runs: Sequence[Run]) -> dict[str, float]:
         "output_tokens_per_s": float(np.mean([run.output_rate() for run in runs])),
         "utilization": float(np.mean([run.utilization for run in runs])),
         "batch": float(np.mean([run.batch for run in runs])),
-        "queue_max": max(float(run.timeline().queue.max()) for run in runs),
+        "queue_max": max(float(run.timeline().queue.largest.max()) for run in runs),
         "preemptions": float(sum(run.preemptions for run in runs)),
         "rejected": float(sum(run.rejected for run in runs)),
     }

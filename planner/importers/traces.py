@@ -43,7 +43,7 @@ class Trace:
         kind: Which format it was.
         arrival_s: Arrival since the first request [s], (requests,).
         prompt_tokens, output_tokens: Lengths [tokens], at least 1, (requests,).
-        notes: What was changed or should be known, one sentence each.
+        changes: What is not as it was recorded, one sentence each.
     """
 
     source: str
@@ -51,10 +51,29 @@ class Trace:
     arrival_s: _Floats
     prompt_tokens: _Tokens
     output_tokens: _Tokens
-    notes: tuple[str, ...]
+    changes: tuple[str, ...]
 
     def __len__(self) -> int:
         return len(self.arrival_s)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What was changed or should be known, one sentence each."""
+        return (*self.changes, *_bursts(self), *drift(self))
+
+    def first(self, count: int | None) -> Trace:
+        """Return the first requests, and a note of it; None = all."""
+        if count is None or count >= len(self):
+            return self
+        told = f"Only the first {count:,} of {len(self):,} requests."
+        return Trace(
+            self.source,
+            self.kind,
+            self.arrival_s[:count],
+            self.prompt_tokens[:count],
+            self.output_tokens[:count],
+            (*self.changes, told),
+        )
 
     @property
     def rate_per_s(self) -> float:
@@ -290,8 +309,6 @@ def _trace(source: str, form: Form, rows: _Floats) -> Trace:
             "spread at random until the next stamp."
         )
     prompt, output = (rows[:, column].astype(np.int64) for column in (1, 2))
-    trace = Trace(source, form.kind, time, prompt, output, ())
-    notes += [*_bursts(trace), *drift(trace)]
     return Trace(source, form.kind, time, prompt, output, tuple(notes))
 
 

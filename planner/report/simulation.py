@@ -13,11 +13,22 @@ from planner.report.text_table import aligned
 
 if TYPE_CHECKING:
     from planner.commands.simulate import Simulation
+    from planner.model.arrays import Floats
+    from planner.simulate import Level
 
 METRIC_WORDS = {"ttft": "TTFT", "tpot": "TPOT", "e2e": "E2E", "itl": "ITL"}
 HEADER = ("", "formula", "simulated", "lowest run", "highest run")
 WINDOWS_HEADER = ("", "formula", "by windows", "simulated", "lowest run", "highest run")
-TIMELINE = ("time_s", "queue", "batch", "in_flight")
+TIMELINE = (
+    "time_s",
+    "queue",
+    "queue_max",
+    "batch",
+    "batch_max",
+    "in_flight",
+    "in_flight_max",
+)
+TIMELINE_HEADER = ("until s", "queue", "at most", "batch of the fleet", "at most")
 LINE_COLUMNS = (
     "metric",
     "percentile",
@@ -46,10 +57,14 @@ def _lines(found: Simulation) -> Iterator[str]:
         mark = "holds" if limit.holds else "MISSED"
         simulated = words.milliseconds(limit.simulated_ms)
         yield f"{limit.key} {simulated} of {words.number(limit.limit_ms, 6)} ms: {mark}"
-    yield (
-        f"goodput {request_rate(words.number(found.goodput_per_s))}:"
-        f" {found.attainment:.1%} of the requests meet every target's limit"
-    )
+    if found.limits:
+        yield "(without the margin for the model's own error that a plan puts on)"
+        yield (
+            f"goodput {request_rate(words.number(found.goodput_per_s))}:"
+            f" {found.attainment:.1%} of the requests meet every limit that is theirs"
+        )
+    else:
+        yield "no limit applies"
     yield (
         f"{words.number(found.output_tokens_per_s)} output tokens/s, servers busy"
         f" {words.percent(found.utilization)} of the time,"
@@ -59,8 +74,10 @@ def _lines(found: Simulation) -> Iterator[str]:
     yield f"preempted {counted(found.preemptions, 'time')}, {rejected} rejected"
     yield ""
     time = found.timeline
-    rows = list(zip(*(v.tolist() for v in (time.time, time.queue, time.batch)), strict=True))
-    yield aligned(("time s", "queue", "batch"), rows).rstrip("\n")
+    columns = (time.time, *_both(time.queue), *_both(time.batch))
+    rows = zip(*(column.tolist() for column in columns), strict=True)
+    shown = [[words.number(value) for value in row] for row in rows]
+    yield aligned(TIMELINE_HEADER, shown).rstrip("\n")
     yield from (f"note: {note}" for note in found.notes)
 
 
@@ -84,11 +101,15 @@ def _time(seconds: float) -> str:
 
 
 def timeline_csv(found: Simulation) -> str:
-    """Return queue, batch and requests in flight over time as CSV."""
+    """Return mean and peak of queue, batch and requests in flight by interval, as CSV."""
     time = found.timeline
-    columns = (time.time, time.queue, time.batch, time.in_flight)
+    columns = (time.time, *_both(time.queue), *_both(time.batch), *_both(time.in_flight))
     rows = zip(*(column.tolist() for column in columns), strict=True)
     return table_text(TIMELINE, ([f"{value:.6g}" for value in row] for row in rows))
+
+
+def _both(level: Level) -> tuple[Floats, Floats]:
+    return level.mean, level.largest
 
 
 def percentiles_csv(found: Simulation) -> str:

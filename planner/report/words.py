@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 from collections.abc import Iterator, Mapping
 from decimal import Decimal
+from math import isnan
 from typing import Any
 
 from planner.counting import counted, request_rate
@@ -41,7 +42,7 @@ TERM_WORDS: Mapping[str, str] = {
 
 def number(value: float | None, digits: int = 3) -> str:
     """Return a number with so many significant digits, no exponent; a dash where there is none."""
-    if value is None:
+    if value is None or isnan(value):
         return "-"
     if value == 0:
         return "0"

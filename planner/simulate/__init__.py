@@ -3,11 +3,12 @@
 from planner.simulate.arrivals import Arrivals, random_arrivals, sampled_arrivals
 from planner.simulate.deployment import Deployment, Routing, deployment
 from planner.simulate.fleet import simulate
-from planner.simulate.run import Run, Timeline
+from planner.simulate.run import Level, Run, Timeline
 
 __all__ = [
     "Arrivals",
     "Deployment",
+    "Level",
     "Routing",
     "Run",
     "Timeline",

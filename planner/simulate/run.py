@@ -29,20 +29,28 @@ class Window:
 
 
 @dataclass(frozen=True)
+class Level:
+    """A number that changes over time, in intervals: its mean and its largest value, (samples,)."""
+
+    mean: Floats
+    largest: Floats
+
+
+@dataclass(frozen=True)
 class Timeline:
-    """State over time, all servers together, (samples,).
+    """State over time in even intervals, all servers together, (samples,).
 
     Attributes:
-        time: Instants [s].
+        time: Ends of the intervals [s].
         queue: Requests not yet admitted (preempted ones not counted).
         batch: Requests between first and last token.
         in_flight: Requests arrived and not done.
     """
 
     time: Floats
-    queue: Floats
-    batch: Floats
-    in_flight: Floats
+    queue: Level
+    batch: Level
+    in_flight: Level
 
 
 @dataclass(frozen=True)
@@ -128,12 +136,12 @@ class Run:
         values = values[~np.isnan(values)]
         return float(values.mean()) if len(values) else float("nan")
 
-    def attainment(self, limits: Mapping[str, float]) -> float:
+    def attainment(self, limits: Mapping[str, float | Floats]) -> float:
         """Share of the measured requests that meet every limit.
 
         Args:
-            limits: Metric (ttft, tpot, e2e) -> longest time allowed [s]; a request with one
-                token meets any TPOT.
+            limits: Metric (ttft, tpot, e2e) -> longest time allowed, of all or of each request
+                [s]; a request with one token meets any TPOT.
 
         Returns:
             Share in [0, 1].
@@ -144,35 +152,55 @@ class Run:
         count = int(self.measured.sum())
         return float(met.sum()) / count if count else float("nan")
 
-    def goodput(self, limits: Mapping[str, float]) -> float:
+    def goodput(self, limits: Mapping[str, float | Floats]) -> float:
         """Requests per second that meet every limit, of those that arrive while measuring."""
         times = self.arrival[self.measured]
         span = float(times[-1] - times[0]) if len(times) > 1 else 0.0
         return self.attainment(limits) * (len(times) - 1) / span if span > 0 else float("nan")
 
     def output_rate(self) -> float:
-        """Output tokens per second of the measured requests, from first arrival to last end."""
-        kept = self.measured & np.isfinite(self.e2e)
-        if not kept.any():
-            return 0.0
-        span = float(self.done[kept].max() - self.arrival[kept].min())
-        return float(self.output[kept].sum()) / span
+        """Output tokens per second while measuring, of all requests; nan without a duration.
+
+        The first token of a request comes at its TTFT, the others evenly until it is done.
+        """
+        times, alive = self.arrival[self.measured], np.isfinite(self.e2e)
+        begin, end = (float(times[0]), float(times[-1])) if len(times) else (0.0, 0.0)
+        if end <= begin:
+            return float("nan")
+        first, last = (self.arrival + self.ttft)[alive], self.done[alive]
+        during = np.clip(np.minimum(last, end) - np.maximum(first, begin), 0.0, None)
+        share = during / np.where(last > first, last - first, 1.0)
+        tokens = (first >= begin) & (first <= end)
+        return float((tokens + share * (self.output[alive] - 1.0)).sum()) / (end - begin)
 
     def timeline(self, samples: int = 200) -> Timeline:
-        """Sample queue, batch and requests in flight at even times until the last token."""
+        """Return queue, batch and requests in flight in even intervals until the last token."""
         alive = np.isfinite(self.e2e)
         arrival, done = self.arrival[alive], self.done[alive]
-        end = float(done.max()) if len(done) else 0.0
-        time = np.linspace(0.0, end, samples)
-        arrived = _passed(arrival, time)
-        finished = _passed(done, time)
-        first = _passed(arrival + self.ttft[alive], time)
+        edges = np.linspace(0.0, float(done.max()) if len(done) else 0.0, samples + 1)
         return Timeline(
-            time=time,
-            queue=arrived - _passed(self.admitted[alive], time),
-            batch=first - finished,
-            in_flight=arrived - finished,
+            time=edges[1:],
+            queue=_level(arrival, self.admitted[alive], edges),
+            batch=_level(arrival + self.ttft[alive], done, edges),
+            in_flight=_level(arrival, done, edges),
         )
+
+
+def _level(more: Floats, fewer: Floats, edges: Floats) -> Level:
+    """Return how many have come and not gone, between edges.
+
+    Args:
+        more, fewer: When they come, when they go.
+        edges: Rising; intervals lie between.
+    """
+    times, place = np.unique(np.concatenate([edges, more, fewer]), return_inverse=True)
+    change = np.repeat([0.0, 1.0, -1.0], [len(edges), len(more), len(fewer)])
+    level = np.cumsum(np.bincount(place, change, len(times)))[:-1]
+    if not len(level):
+        return Level(np.zeros(len(edges) - 1), np.zeros(len(edges) - 1))
+    starts = place[: len(edges) - 1]
+    spent = np.add.reduceat(level * np.diff(times), starts)
+    return Level(spent / np.diff(edges), np.maximum.reduceat(level, starts))
 
 
 def collect(

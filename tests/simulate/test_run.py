@@ -1,5 +1,7 @@
 """Statistics of a run that can be worked out by hand."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -53,16 +55,38 @@ def test_goodput_counts_requests_that_meet_every_limit(run):
     assert run.goodput({"ttft": 0.0325}) == pytest.approx(0.5 / 0.030)
 
 
-def test_the_timeline_counts_queue_and_batch(run):
-    line = run.timeline(1000)
+def test_a_request_may_have_limits_of_its_own(run):
+    assert run.attainment({"ttft": np.array([0.0325, 0.0325])}) == 0.5
+    assert run.attainment({"ttft": np.array([np.inf, 0.0325])}) == 1.0
 
-    def at(time):
-        i = int(np.argmin(abs(line.time - time)))
-        return line.queue[i], line.in_flight[i]
 
-    assert at(0.010) == (0, 1)
-    assert at(0.032) == (1, 2)
-    assert at(0.040) == (0, 2)
+def test_output_tokens_are_counted_while_requests_arrive_and_not_after(run):
+    three = replace(
+        run,
+        arrival=np.array([0.0, 1.0, 2.0]),
+        ttft=np.full(3, 0.5),
+        e2e=np.full(3, 1.5),
+        output=np.full(3, 11),
+        measured=np.full(3, True),
+    )
+    # Until 2 s: all 11 of the first, 1 and half of 10 of the second, none of the third.
+    assert three.output_rate() == pytest.approx(17 / 2)
+    # From 1 s on: half of 10 of the first, and the 6 of the second.
+    assert replace(three, measured=np.array([False, True, True])).output_rate() == pytest.approx(11)
+    assert np.isnan(replace(three, measured=np.array([False, True, False])).output_rate())
+
+
+def test_the_timeline_tells_mean_and_peak_of_queue_and_batch(run):
+    line = run.timeline(3)
+    np.testing.assert_allclose(line.time, [0.025, 0.050, 0.075])
+    # The second waits from 0.030 to 0.035: 5 of 25 ms. Neither end of an interval sees it.
+    np.testing.assert_allclose(line.queue.mean, [0, 0.2, 0], atol=1e-9)
+    assert line.queue.largest.tolist() == [0, 1, 0]
+    # First tokens at 0.033 and 0.062, with what is outside; done at 0.075 and 0.074.
+    np.testing.assert_allclose(line.batch.mean, [0, 17 / 25, 1 + 12 / 25], atol=1e-9)
+    assert line.batch.largest.tolist() == [0, 1, 2]
+    np.testing.assert_allclose(line.in_flight.mean, [1, 1 + 20 / 25, 1 + 24 / 25])
+    assert line.in_flight.largest.tolist() == [1, 2, 2]
 
 
 def test_warm_up_and_cool_down_are_left_out():
