@@ -65,8 +65,9 @@ def simulate_command(
 ) -> None:
     """Simulate an option step by step, beside the formula; or points, or a trace."""
     if file.suffix.casefold() in CSV_SUFFIXES:
-        if trace is not None or timeline is not None:
-            raise InputError("--trace", ["goes with a plan.json, not with points"])
+        for name, given in (("--trace", trace), ("--timeline", timeline)):
+            if given is not None:
+                raise InputError(name, ["goes with a plan.json, not with points"])
         from planner.commands.simulate_points import simulate_points
         from planner.report.csv_text import table_text
 

@@ -125,8 +125,8 @@ def read_trace(path: Path) -> Trace:
     source = str(path)
     text = read_text(path, TRACE_BYTES)
     faults: list[Fault] = []
-    if text.lstrip().startswith("{"):
-        form, cells = MOONCAKE, _json_cells(text, faults)
+    if text.lstrip().startswith(("{", "[")):
+        form, cells = MOONCAKE, _json_cells(source, text, faults)
     else:
         form, cells = _csv_cells(source, text, faults)
     rows = np.array(list(_rows(form, cells, faults)), dtype=np.float64).reshape(-1, 3)
@@ -233,7 +233,26 @@ def _picked(
         faults.append(Fault("", "", f"not valid CSV ({error}); mend it"))
 
 
-def _json_cells(text: str, faults: list[Fault]) -> Iterator[_Cells]:
+def _json_cells(source: str, text: str, faults: list[Fault]) -> Iterator[_Cells]:
+    if not any(set(MOONCAKE.columns) & set(row) for row in _json_rows(text)):
+        columns = ", ".join(MOONCAKE.columns)
+        message = f"no known trace; give JSON lines, each with {columns}, or a CSV"
+        raise InputError(source, [Fault("line 1", "", message)])
+    return _json_lines(text, faults)
+
+
+def _json_rows(text: str) -> Iterator[Mapping[str, object]]:
+    """Yield the lines that are JSON objects."""
+    for row in io.StringIO(text):
+        try:
+            value = json.loads(row)
+        except (ValueError, RecursionError):
+            continue
+        if isinstance(value, Mapping):
+            yield value
+
+
+def _json_lines(text: str, faults: list[Fault]) -> Iterator[_Cells]:
     time, prompt, output = MOONCAKE.columns
     for line, row in enumerate(io.StringIO(text), start=1):
         if not row.strip():

@@ -39,7 +39,8 @@ def formula_misses(checks: Sequence[Verification], picked: Mapping[str, str]) ->
 def _figures(check: Verification) -> Iterator[str]:
     for entry in check.latencies:
         formula, simulated = entry.formula_ms, entry.simulated_ms
-        if entry.key not in STANDARD or formula is None or simulated is None:
+        key = entry.key.rpartition(".")[-1]
+        if key not in STANDARD or formula is None or simulated is None:
             continue
         if max(formula / simulated, simulated / formula) >= MISS:
             yield f"{entry.key} {_short(formula)} / {_short(simulated)}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from planner.select.formula_misses import formula_misses
+from planner.spec.verification import Compared
 from tests.report.records import check
 
 
@@ -23,6 +24,16 @@ def test_half_as_much_again_either_way_is_a_miss(simulated, told):
     """By hand: 400 / 1.5 = 266.7 and 400 x 1.5 = 600."""
     checks = [check("o-1", "o-1", simulated={"ttft_p95_ms": simulated})]
     assert len(list(formula_misses(checks, {"cheapest": "o-1"}))) == told
+
+
+def test_percentiles_of_classes_are_compared_too():
+    found = [
+        Compared(key="a.ttft_p95_ms", formula_ms=400, simulated_ms=100, upper_ms=100),
+        Compared(key="b.ttft_p95_ms", formula_ms=400, simulated_ms=400, upper_ms=400),
+    ]
+    checks = [check("o-1", "o-1").model_copy(update={"latencies": tuple(found)})]
+    (told,) = formula_misses(checks, {"cheapest": "o-1"})
+    assert "cheapest: a.ttft_p95_ms 400 / 100)" in told
 
 
 @pytest.mark.parametrize("simulated", [{}, {"ttft_p95_ms": None}], ids=["equal", "no bound"])
