@@ -168,6 +168,7 @@ class PointResolver:
                 weights_fault(stack, accelerator, weights),
                 kv_fault(stack, accelerator, kv),
                 speculation_fault(stack, accelerator, architecture, method, asked=True),
+                _length_fault(point),
             )
         )
         reasons = [r for r in (*faults, layout_fault(stack, hardware, architecture, layout)) if r]
@@ -217,6 +218,25 @@ class PointResolver:
         near = [a for a in known if abs(a.memory_gib - memory_gib) <= NEAR_MEMORY * memory_gib]
         links = [a.link for a in near or known[:1] if a.link is not None]
         return max(links, key=lambda link: link.gb_per_s, default=None)
+
+
+def _length_fault(point: Point) -> str | None:
+    """Return why the engine would refuse the requests; None = it would not."""
+    limit = point.max_model_len
+    if limit is None or point.longest <= limit:
+        return None
+    return f"requests of {point.longest:,.0f} tokens are longer than max_model_len {limit:,}"
+
+
+def beyond_context(resolved: Resolved) -> str:
+    """Return that requests are longer than the model was made for; empty = they are not.
+
+    Engines can be told to take them, and benchmarks do.
+    """
+    longest, context = resolved.point.longest, resolved.architecture.max_context_tokens
+    if resolved.memory_only or longest <= context:
+        return ""
+    return f"requests of {longest:,.0f} tokens are beyond the model's context of {context:,}"
 
 
 def _one_line(error: InputError) -> str:

@@ -11,7 +11,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from planner.candidates.efficiency import HIGH, LOW, evidence, global_parameters, interval
-from planner.candidates.points import Batch, PointResolver, Rejected, Resolved, to_batch
+from planner.candidates.points import (
+    Batch,
+    PointResolver,
+    Rejected,
+    Resolved,
+    beyond_context,
+    to_batch,
+)
 from planner.catalog import Catalog
 from planner.counting import request_rate
 from planner.model.arrays import Floats, Parameters
@@ -69,7 +76,8 @@ class Scored:
     """Score of one point.
 
     A status (ok, memory_only, does_not_fit, unsupported, unknown_model), the reason where it is
-    not ok, and the figures by column name (NaN = not applicable).
+    not ok or a reader should know of something, and the figures by column name (NaN = not
+    applicable).
     """
 
     status: str
@@ -158,7 +166,7 @@ def _scored(catalog: Catalog, batch: Batch, columns: Scores, fits: Flags, row: i
         rate = request_rate(f"{resolved.point.rate_per_s:g}")
         reason = f"the queue grows without end at {rate}"
         return Scored("overloaded", reason, figures, known)
-    return Scored("ok", "", figures, known)
+    return Scored("ok", beyond_context(resolved), figures, known)
 
 
 def _intervals(catalog: Catalog, batch: Batch, columns: Scores) -> Scores:

@@ -18,7 +18,7 @@ from planner.files import (
     read_yaml,
 )
 from planner.spec.load import faults_of, together
-from planner.spec.point import COLUMN_SYNONYMS, Point, parse_point
+from planner.spec.point import COLUMN_SYNONYMS, P, Point, parse_as
 
 READERS = {".yaml": read_yaml, ".yml": read_yaml, ".json": read_json}
 
@@ -55,8 +55,16 @@ class PointRow:
         Raises:
             InputError: Every fault of the row, with its line.
         """
+        return self.read_as(Point, stated)
+
+    def read_as(self, form: type[P], stated: Mapping[str, str] | None = None) -> P:
+        """Return the deployment as a point of some form.
+
+        Raises:
+            InputError: Every fault of the row, with its line.
+        """
         try:
-            return parse_point({**self.values, **(stated or {})})
+            return parse_as(form, {**self.values, **(stated or {})})
         except InputError as error:
             faults = [self.fault(fault.key, fault.message) for fault in error.faults]
             raise InputError(self.document.source, faults) from None

@@ -14,7 +14,8 @@ from planner.catalog import load_catalog
 from planner.commands.points_file import PointRow, in_one_line, invalid_rows, read_points
 from planner.errors import InputError
 from planner.spec.calibration import read_calibration
-from planner.spec.point import COLUMN_SYNONYMS, Point
+from planner.spec.point import COLUMN_SYNONYMS, FURTHER, Point
+from planner.spec.traffic import Traffic
 
 DIGITS = 6
 """Significant digits of every number."""
@@ -74,16 +75,27 @@ def score(
         (*(entry.values.get(name, "") for name in own), *_texts(result))
         for entry, result in zip(entries, results, strict=True)
     )
-    remarks = (*invalid_rows(entries, [(r.status, r.reason) for r in results]), *_slips(own))
+    remarks = (*invalid_rows(entries, [(r.status, r.reason) for r in results]), *unread(own, Point))
     return ScoreTable((*own, *COLUMNS), rows, remarks)
 
 
-def _slips(columns: Sequence[str]) -> Iterator[str]:
-    """Yield a remark on each column that is not read, but is named nearly like one that is."""
-    known = (*Point.model_fields, *COLUMN_SYNONYMS)
+def unread(columns: Sequence[str], form: type[Point]) -> Iterator[str]:
+    """Yield a remark on each column that is not read, but is named as if it were.
+
+    Nearly like one that is read, or like a key of slo.yaml's traffic.
+
+    Args:
+        columns: Those of the file.
+        form: What is read of a row.
+    """
+    known, load = (*form.model_fields, *COLUMN_SYNONYMS), (*FURTHER, *Traffic.model_fields)
     for name in columns:
+        if name in known:
+            continue
         near = get_close_matches(name.casefold(), known, n=1, cutoff=SLIP)
-        if name not in known and near and near[0] not in columns:
+        if name in load:
+            yield f"column '{name}' is carried through, not read"
+        elif near and near[0] not in columns:
             yield f"column '{name}' is carried through, not read; did you mean '{near[0]}'?"
 
 

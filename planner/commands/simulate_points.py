@@ -3,27 +3,36 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
 from planner.candidates.efficiency import global_parameters
-from planner.candidates.points import INVALID, PointResolver, Rejected, Resolved, to_batch
+from planner.candidates.points import (
+    INVALID,
+    PointResolver,
+    Rejected,
+    Resolved,
+    beyond_context,
+    to_batch,
+)
 from planner.catalog import Catalog, load_catalog
 from planner.commands.points_file import PointRow, in_one_line, invalid_rows, read_points
-from planner.commands.score import DIGITS, ScoreTable
+from planner.commands.score import DIGITS, ScoreTable, unread
 from planner.errors import InputError
 from planner.model.memory import reserved_tokens, sequences_that_fit
-from planner.model.workload import workload
-from planner.simulate import Run, deployment, random_arrivals
+from planner.model.workload import Workload, workload
+from planner.select.verification import cut
+from planner.simulate import Arrivals, Run, deployment, random_arrivals
 from planner.simulate import simulate as run_fleet
 from planner.simulate.comparison import METRICS, SHARES, Case, compare
-from planner.spec.lengths import QuantileLengths
-from planner.spec.point import Point
+from planner.spec.lengths import MAX_TOKENS, QuantileLengths
+from planner.spec.point import ArrivingPoint, Point
 from planner.units import MILLI
 
+Quantile = Callable[[float], float]
 REQUESTS = 4000
 WARM_UP = 0.15
 FIGURES = tuple(f"{metric}_p{round(share * 100)}_ms" for metric in METRICS for share in SHARES)
@@ -39,21 +48,6 @@ COLUMNS = (
 )
 
 
-@dataclass(frozen=True)
-class Traffic:
-    """Columns of a row beside those of ``plan score``.
-
-    Attributes:
-        prompt_p95, output_p95: p95 of log-normal lengths whose medians are the row's
-            prompt_tokens and output_tokens [tokens]; None = lengths as for ``plan score``.
-        burstiness: Squared coefficient of variation of the gaps between arrivals.
-    """
-
-    prompt_p95: float | None
-    output_p95: float | None
-    burstiness: float
-
-
 def simulate_points(
     file: Path,
     *,
@@ -65,7 +59,7 @@ def simulate_points(
 
     Args:
         file: CSV or YAML of points as for ``plan score``, each with rate_per_s; further columns
-            are burstiness, prompt_tokens_p95, output_tokens_p95 and num_requests.
+            are those of ``ArrivingPoint``.
         requests: Requests of a run where a row does not say; None = 4000.
         seeds: Runs of each row.
         catalog: Catalog folder; None = the shipped one.
@@ -88,7 +82,8 @@ def simulate_points(
         for row, result in zip(entries, results, strict=True)
     )
     said = [(result["status"], result.get("reason", "")) for result in results]
-    return ScoreTable((*own, *COLUMNS), rows, tuple(invalid_rows(entries, said)))
+    remarks = (*invalid_rows(entries, said), *unread(own, ArrivingPoint))
+    return ScoreTable((*own, *COLUMNS), rows, remarks)
 
 
 def _row(
@@ -97,7 +92,7 @@ def _row(
     if not row.values.get("rate_per_s", "").strip():
         return {"status": INVALID, "reason": "rate_per_s: missing; a simulation needs arrivals"}
     try:
-        point, traffic = row.point(), _traffic(row.values)
+        point = row.read_as(ArrivingPoint)
     except InputError as error:
         return {"status": INVALID, "reason": in_one_line(error)}
     resolved = resolver.resolve(point)
@@ -105,28 +100,7 @@ def _row(
         return {"status": resolved.status, "reason": resolved.reason}
     if resolved.memory_only:
         return {"status": "unsupported", "reason": "no accelerator named"}
-    return _simulated(catalog, resolved, traffic, size)
-
-
-def _traffic(cells: Mapping[str, str]) -> Traffic:
-    def number(name: str, least: float) -> float | None:
-        text = cells.get(name, "").strip()
-        if not text:
-            return None
-        try:
-            value = float(text)
-        except ValueError:
-            value = math.nan
-        if not least <= value <= 1e8:
-            raise InputError("point", [f"{name}: '{text}' must be a number, at least {least:g}"])
-        return value
-
-    burstiness = number("burstiness", 0.0)
-    return Traffic(
-        number("prompt_tokens_p95", 1.0),
-        number("output_tokens_p95", 1.0),
-        1.0 if burstiness is None else burstiness,
-    )
+    return _simulated(catalog, resolved, point, size)
 
 
 @dataclass(frozen=True)
@@ -144,43 +118,85 @@ class _Uniform:
 def _lengths(nominal: float, p95: float | None, point: Point) -> QuantileLengths | _Uniform:
     if p95 is None:
         return _Uniform(nominal, point.length_factor)
-    return QuantileLengths(p50=nominal, p95=max(p95, nominal))
+    return QuantileLengths(p50=nominal, p95=p95)
+
+
+@dataclass(frozen=True)
+class _Load:
+    """The requests of a row.
+
+    Attributes:
+        point: What the row says.
+        longest: Longest request that is served, prompt and output [tokens].
+    """
+
+    point: ArrivingPoint
+    longest: int
+
+    @property
+    def lengths(self) -> tuple[Quantile, Quantile]:
+        """Quantile functions of prompt and output, before the cut [tokens]."""
+        p = self.point
+        prompt = _lengths(p.prompt_tokens, p.prompt_tokens_p95, p)
+        return prompt.quantile, _lengths(p.output_tokens, p.output_tokens_p95, p).quantile
+
+    def workload(self) -> Workload:
+        """Return them as the formula sees them."""
+        p = self.point
+        return workload(
+            *self.lengths,
+            longest=self.longest,
+            burstiness=p.burstiness,
+            prefix_hit=p.prefix_hit_rate,
+        )
+
+    def draw(self, count: int, seed: int) -> Arrivals:
+        """Return some of them, before the cut."""
+        p = self.point
+        rate = p.rate_per_s or math.nan
+        return random_arrivals(rate, count, *self.lengths, burstiness=p.burstiness, seed=seed)
+
+    def told(self, drawn: Sequence[Arrivals]) -> str:
+        """Return how many drawn requests are cut; empty = none."""
+        long = sum(int((one.prompt + one.output > self.longest).sum()) for one in drawn)
+        count = sum(map(len, drawn))
+        what = f"{long:,} of {count:,} requests are longer than {self.longest:,} tokens"
+        return f"{what} and are cut to that" if long else ""
+
+
+def _load(resolved: Resolved, point: ArrivingPoint) -> _Load:
+    context = resolved.architecture.max_context_tokens
+    served = MAX_TOKENS if beyond_context(resolved) else context
+    return _Load(point, point.max_model_len or served)
 
 
 def _simulated(
-    catalog: Catalog, resolved: Resolved, traffic: Traffic, size: tuple[int, int]
+    catalog: Catalog, resolved: Resolved, point: ArrivingPoint, size: tuple[int, int]
 ) -> dict[str, str]:
-    batch, point = to_batch(catalog, [resolved], [0]), resolved.point
+    batch, load = to_batch(catalog, [resolved], [0]), _load(resolved, point)
     longest = reserved_tokens(batch.candidates, batch.load.prompt, batch.load.output)
     if sequences_that_fit(batch.candidates, longest)[0] < 1.0:
         return {"status": "does_not_fit", "reason": "one request does not fit in memory"}
-    prompt = _lengths(point.prompt_tokens, traffic.prompt_p95, point)
-    output = _lengths(point.output_tokens, traffic.output_p95, point)
-    rate = point.rate_per_s or math.nan
     case = Case(
         candidate=batch.candidates,
         parameters=global_parameters(catalog.efficiency),
-        workload=workload(prompt.quantile, output.quantile, burstiness=traffic.burstiness),
-        rate=rate,
+        workload=load.workload(),
+        rate=point.rate_per_s or math.nan,
+        routing=point.routing,
     )
-    count = int(point.num_requests or size[0])
+    count = point.num_requests or size[0]
     # A run of a stated length is taken whole, as a benchmark's is.
     warm_up = 0.0 if point.num_requests else WARM_UP
-    fleet = deployment(case.candidate, case.parameters, case.workload)
-    runs = []
-    for seed in range(size[1]):
-        drawn = random_arrivals(
-            rate,
-            count,
-            prompt.quantile,
-            output.quantile,
-            burstiness=traffic.burstiness,
-            seed=seed,
-        )
-        runs.append(run_fleet(fleet, drawn, seed=seed, warm_up=warm_up))
+    fleet = deployment(case.candidate, case.parameters, case.workload, routing=point.routing)
+    drawn = [load.draw(count, seed) for seed in range(size[1])]
+    runs = [
+        run_fleet(fleet, cut(one, load.longest), seed=seed, warm_up=warm_up)
+        for seed, one in enumerate(drawn)
+    ]
     figures = _figures(case, runs) | _facts(runs)
     return {
         "status": "ok",
+        "reason": beyond_context(resolved) or load.told(drawn),
         **{name: _text(value) for name, value in figures.items()},
         "overloaded": "1" if any(run.overloaded for run in runs) else "0",
         "requests": str(count),
@@ -188,10 +204,11 @@ def _simulated(
 
 
 def _figures(case: Case, runs: Sequence[Run]) -> dict[str, float]:
-    """Return latencies, simulated and by the formula [ms]."""
+    """Return latencies, simulated and by the formula [ms]; nan = no request has one."""
     lines = compare(case, runs)
     return {line.key: line.simulated / MILLI for line in lines} | {
-        f"formula_{line.key}": line.formula / MILLI for line in lines
+        f"formula_{line.key}": math.nan if math.isnan(line.simulated) else line.formula / MILLI
+        for line in lines
     }
 
 

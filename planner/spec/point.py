@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Literal, Self
+from typing import Annotated, Literal, Self, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from planner.files import Document
-from planner.spec.load import load
+from planner.spec.load import KeyFaultsError, load
+from planner.spec.traffic import Burstiness, HitRate
 
 Kind = Literal["closed_loop", "open_loop", "offline_batch", "prefill_only", "decode_only"]
 KIND_SYNONYMS = {"server_poisson": "open_loop"}
@@ -19,6 +20,8 @@ Requests = Annotated[float, Field(ge=1e-6, le=1e9)]
 Degree = Annotated[int, Field(ge=1, le=4096)]
 TokenCount = Annotated[int, Field(ge=1, le=100_000_000)]
 Steps = Annotated[float, Field(ge=0, le=1e4)]
+
+P = TypeVar("P", bound="Point")
 
 
 class Point(BaseModel):
@@ -95,6 +98,12 @@ class Point(BaseModel):
         return max((self.n_gpus or 1) // (self.tp * self.pp * self.dp), 1)
 
     @property
+    def longest(self) -> float:
+        """Tokens of the longest request: its prompt, and its output where it is generated."""
+        alone = self.mode in ("prefill_only", "decode_only")
+        return self.prompt_tokens + (0.0 if alone else self.output_tokens)
+
+    @property
     def mode(self) -> Kind:
         """The kind, with its default."""
         if self.kind is not None:
@@ -102,10 +111,53 @@ class Point(BaseModel):
         return "open_loop" if self.rate_per_s is not None else "closed_loop"
 
 
+class ArrivingPoint(Point):
+    """A point to simulate: requests arrive at random.
+
+    Attributes:
+        num_requests: Requests of the run.
+        prompt_tokens_p95, output_tokens_p95: p95 of log-normal lengths whose medians are
+            prompt_tokens and output_tokens; None = lengths as for ``plan score``.
+        burstiness, prefix_hit_rate, routing: As in slo.yaml.
+    """
+
+    num_requests: Annotated[int, Field(ge=1, le=10_000_000)] | None = None
+    prompt_tokens_p95: Tokens | None = None
+    output_tokens_p95: Tokens | None = None
+    burstiness: Burstiness = 1.0
+    prefix_hit_rate: HitRate = 0.0
+    routing: Literal["least_loaded", "random"] = "least_loaded"
+
+    @model_validator(mode="after")
+    def _in_order(self) -> Self:
+        pairs = (
+            ("prompt_tokens", self.prompt_tokens, self.prompt_tokens_p95),
+            ("output_tokens", self.output_tokens, self.output_tokens_p95),
+        )
+        faults = [
+            (f"{name}_p95", f"{p95:g} is below {name} {median:g}, its p50; swap or mend them")
+            for name, median, p95 in pairs
+            if p95 is not None and p95 < median
+        ]
+        if faults:
+            raise KeyFaultsError(*faults)
+        return self
+
+
+FURTHER = tuple(name for name in ArrivingPoint.model_fields if name not in Point.model_fields)
+"""Columns that only a simulation reads."""
+
+
 def parse_point(values: Mapping[str, str]) -> Point:
-    """Return the point of a CSV row.
+    """Return the point of a CSV row (raises InputError)."""
+    return parse_as(Point, values)
+
+
+def parse_as(form: type[P], values: Mapping[str, str]) -> P:
+    """Return the point of a CSV row in some form.
 
     Args:
+        form: What is read.
         values: Cells by column name; blank = not given, unknown columns are ignored.
 
     Raises:
@@ -118,4 +170,4 @@ def parse_point(values: Mapping[str, str]) -> Point:
     }
     if "kind" in given:
         given["kind"] = KIND_SYNONYMS.get(given["kind"], given["kind"])
-    return load(Document("point", given, {}), Point)
+    return load(Document("point", given, {}), form)

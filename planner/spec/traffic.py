@@ -16,6 +16,8 @@ from planner.units import SECONDS_PER_HOUR
 
 LEAST_RATE = 1e-6
 """Lowest rate that can be planned for, one request in eleven days [1/s]."""
+Burstiness = Annotated[float, Field(ge=0, le=1000)]
+HitRate = Annotated[float, Field(ge=0, lt=1)]
 _Profile = Annotated[tuple[NonNegative, ...], Field(min_length=24, max_length=24)]
 
 
@@ -74,8 +76,8 @@ class Traffic(Spec):
     load_profile: _Profile | None = None
     prompt_tokens: Lengths | None = None
     output_tokens: Lengths | None = None
-    burstiness: Annotated[float, Field(ge=0, le=1000)] = 1.0
-    prefix_hit_rate: Annotated[float, Field(ge=0, lt=1)] = 0.0
+    burstiness: Burstiness = 1.0
+    prefix_hit_rate: HitRate = 0.0
     max_context_tokens: Annotated[int, Field(ge=2, le=MAX_TOKENS)] | None = None
     _model_context: int | None = PrivateAttr(None)
 

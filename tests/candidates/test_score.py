@@ -77,6 +77,21 @@ def test_without_an_accelerator_memory_alone_is_told():
     assert math.isnan(found.figures["tpot_ms"])
 
 
+def test_requests_beyond_the_models_context_are_scored_and_told():
+    # Benchmarks run them: engines can be told to. Its context is 131,072 tokens.
+    found = score(prompt_tokens="131000", concurrency="1")
+    assert found.status == "ok"
+    assert found.reason == "requests of 131,200 tokens are beyond the model's context of 131,072"
+    assert score(prompt_tokens="131000", concurrency="1", kind="prefill_only").reason == ""
+
+
+def test_requests_beyond_what_the_engine_takes_are_not_scored():
+    found = score(max_model_len="1199")
+    assert found.status == "unsupported"
+    assert found.reason == "requests of 1,200 tokens are longer than max_model_len 1,199"
+    assert score(max_model_len="1200").status == "ok"
+
+
 def test_a_row_that_cannot_be_scored_does_not_stop_the_others():
     points = [parse_point({**CELLS, **c}) for c in ({"tp": "3"}, {}, {"model": "no/such"})]
     found = score_points(CATALOG, points)
