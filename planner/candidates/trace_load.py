@@ -49,9 +49,15 @@ class TraceLoad:
     trace: Trace
     summary: TraceSummary
 
-    def within(self, longest: int | None) -> TraceLoad:
-        """Return the same with its requests cut at the longest that is served [tokens]."""
-        return replace(self, trace=cut(self.trace, longest))
+    def within(self, slo: Slo) -> TraceLoad:
+        """Return the same for slo.yaml as it now is, with its requests cut at the longest served.
+
+        Few that are longer must not make their window the busiest.
+        """
+        trace = cut(self.trace, slo.traffic.longest)
+        summary = summarized(trace)
+        traffic = slo.traffic.model_copy(update={"rate_per_s": summary.peak_rate_per_s})
+        return TraceLoad(slo.model_copy(update={"traffic": traffic}), trace, summary)
 
 
 def with_trace(slo: Slo, folder: Path, document: Document = UNWRITTEN) -> TraceLoad:

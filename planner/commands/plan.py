@@ -122,7 +122,8 @@ def plan(  # noqa: PLR0913  (the options of the command line)
     model = with_weights_on_disk(named, known.precisions)
     asked, architecture = asked.model_copy(update={"model": model.name}), model.architecture
     asked = with_headroom(of_model(asked, architecture.max_context_tokens))
-    recorded = recorded and recorded.within(asked.traffic.longest)
+    recorded = recorded and recorded.within(asked)
+    asked = recorded.slo if recorded else asked
     with placed(written):
         offers = for_sale(known, asked, architecture, day)
         made = setting(asked, known, chosen_space, architecture, offers)

@@ -251,7 +251,8 @@ def _one(file: Path, name: str, common: Common, day: str) -> tuple[Asked, _Model
     model = with_weights_on_disk(named, common.catalog.precisions)
     asked = asked.model_copy(update={"model": model.name})
     asked = with_headroom(of_model(asked, model.architecture.max_context_tokens))
-    recorded = recorded and recorded.within(asked.traffic.longest)
+    recorded = recorded and recorded.within(asked)
+    asked = recorded.slo if recorded else asked
     inputs = Inputs(
         slo=asked.model_dump(mode="json", by_alias=True),
         catalog_digest=common.catalog.digest,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from planner.candidates.demand import of_model
 from planner.candidates.trace_load import (
     cut,
     equal_shares,
@@ -137,6 +138,21 @@ def test_the_rate_of_the_busiest_window_is_sized_for_and_the_mean_is_paid_for(tm
     assert got.summary.window_s == 60.0
     assert got.summary.requests == 3600
     assert "headroom" not in got.slo.model_fields_set
+
+
+def test_a_window_is_not_the_busiest_by_requests_that_are_cut(tmp_path):
+    # 10/s of 100 tokens for ten minutes, and one prompt of ten million; the context is 110.
+    rows = [f"{n / 10},{10_000_000 if n == 30 else 100},10" for n in range(6000)]
+    # Four minutes of them are twice as busy, or rate and lengths would have no windows.
+    rows += [f"{600 + n / 20},100,10" for n in range(4800)]
+    text = "\n".join(rows)
+    (tmp_path / "a.csv").write_text(f"arrival_s,prompt_tokens,output_tokens\n{text}\n")
+    whole = with_trace(Slo.model_validate(SLO), tmp_path)
+    short = whole.within(of_model(whole.slo, 110))
+    assert short.summary.peak_rate_per_s == pytest.approx(20.0, rel=0.01)
+    assert short.slo.traffic.rate_per_s == short.summary.peak_rate_per_s
+    assert short.slo.traffic.longest == 110
+    assert short.trace.prompt_tokens.max() == 100
 
 
 def test_lengths_beside_a_trace_are_refused(tmp_path):
