@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import csv
 
+import pytest
+
 from planner.catalog import load_catalog
 from planner.report import FORMATS
 from tests.cli.runner import run
@@ -24,3 +26,10 @@ def test_a_csv_holds_the_percentiles_and_any_other_file_the_text_of_the_terminal
         ("ttft", "50"),
         ("ttft", "90"),
     ]
+
+
+@pytest.mark.parametrize("name", ["--trace", "--timeline"])
+def test_what_goes_with_a_plan_alone_is_refused_by_its_name(tmp_path, capsys, name):
+    found = run(capsys, "simulate", str(tmp_path / "points.csv"), name, str(tmp_path / "x.csv"))
+    assert found.code == 2
+    assert found.err == f"{name}: 1 problem\n  goes with a plan.json, not with points\n"

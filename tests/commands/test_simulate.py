@@ -83,6 +83,8 @@ def test_a_trace_is_replayed_as_it_is_beside_both_formulas(tmp_path):
     text = render(found)
     assert "by windows" in text
     assert "Counts in 60 s windows" in text
+    # It is what the reader does.
+    assert "simulate the trace" not in text
 
 
 def test_a_formula_that_misses_a_trace_is_named(tmp_path):

@@ -185,3 +185,19 @@ def test_a_trace_whose_rate_or_lengths_drift_says_so(tmp_path):
     ]
     longer = drawn(tmp_path, gaps, (prompts * np.linspace(0.5, 1.5, 5000)).astype(int))
     assert [note[:24] for note in longer.notes] == ["The mean prompt drifts b"]
+
+
+@pytest.mark.parametrize("text", ['{\n  "slo": {\n    "model": "x"\n  }\n}\n', "[\n  1,\n  2\n]\n"])
+def test_json_that_is_no_trace_is_refused_in_one_line(tmp_path, text):
+    with pytest.raises(InputError) as caught:
+        read_trace(saved(tmp_path, text))
+    (fault,) = caught.value.faults
+    assert str(fault).startswith("line 1: no known trace; give JSON lines, each with timestamp,")
+
+
+def test_the_first_requests_say_so_and_drift_by_themselves(tmp_path):
+    rows = [f"{n},{100 if n < 500 else 900},10" for n in range(1000)]
+    whole = read_trace(saved(tmp_path, "\n".join([PLAIN.splitlines()[0], *rows])))
+    assert [note[:24] for note in whole.notes] == ["The mean prompt drifts b"]
+    assert whole.first(400).notes == ("Only the first 400 of 1,000 requests.",)
+    assert whole.first(None) is whole.first(1000) is whole
