@@ -29,8 +29,16 @@ from planner.cost import Quotes, allowed_offers, quote
 from planner.cost_owned import owned_offers, use_of
 from planner.errors import InputError
 from planner.search.columns import archives
+from planner.search.problem import Problem
 from planner.search.search import CUT, INTERRUPTED, Found, Settings, search
-from planner.search.setup import Setting, quality_case, reach_of, setting, with_reach
+from planner.search.setup import (
+    Setting,
+    everywhere,
+    quality_case,
+    reach_of,
+    setting,
+    with_reach,
+)
 from planner.search.shortage import shortage, unserved
 from planner.search.storage import Address
 from planner.search.stored_study import Identity, Store
@@ -188,23 +196,24 @@ class Work:
     recorded: TraceLoad | None = None
 
     def answer(self, settings: Settings) -> Result:
-        """Search near the targets; where nothing meets them, everywhere, for the nearest misses.
+        """Search near the targets; where nothing meets them, everywhere.
+
+        That finds larger fleets, whose servers hardly work, or the nearest misses.
 
         Both searches share the time limit; one that was cut short is not followed by another.
         """
         end = time.monotonic() + (settings.time_limit or np.inf)
-        result = self._searched(settings, SLACK)
-        met = len(result.front.rows) or len(result.front.untrusted)
-        if met or result.found.stopped in CUT:
+        near = with_reach(self.made.problem, reach_of(self.slo, SLACK))
+        result = self._searched(near, _of_slack(settings, SLACK))
+        if len(result.front.rows) or result.found.stopped in CUT:
             return result
         if settings.time_limit is not None:
             left = max(end - time.monotonic(), NO_TIME)
             settings = replace(settings, time_limit=left)
-        return self._searched(settings, np.inf)
+        return self._searched(everywhere(self.made.problem), _of_slack(settings, np.inf))
 
-    def _searched(self, settings: Settings, slack: float) -> Result:
-        problem = with_reach(self.made.problem, reach_of(self.slo, slack))
-        found = search(problem, self.guide(), _within(settings, slack), self.progress)
+    def _searched(self, problem: Problem, settings: Settings) -> Result:
+        found = search(problem, self.guide(), settings, self.progress)
         confidence = self.slo.targets.confidence
         kept = archives(self.made, problem, found, confidence, targets(self.slo))
         rows = answers(kept)
@@ -339,7 +348,7 @@ def _obstacle(work: Work, found: Found, chosen: Selection) -> str:
     return "" if shown else unserved(work.slo, proven=found.proven)
 
 
-def _within(settings: Settings, slack: float) -> Settings:
+def _of_slack(settings: Settings, slack: float) -> Settings:
     """Return settings whose stored study is that of this slack: verdicts depend on it."""
     store = settings.store
     if store is None:

@@ -56,12 +56,13 @@ def canonical(table: ShapeTable, entries: Entries) -> Entries:
 
 @dataclass
 class Archive:
-    """Non-dominated entries per hardware class and engine; of equal ones the canonically first.
+    """Non-dominated entries per hardware class, engine and kind of layout; of equals the first.
 
     An engine dominates nothing of another: how far predictions may be off, and so what they must
     keep to hold a target with confidence, differs by engine, and where a simulation refutes the
-    best of one, another takes its place. And what is less well known hides nothing that is known
-    better: it may not be what a pick rests on.
+    best of one, another takes its place. And layouts that no measurement has seen (pipeline
+    stages, replicas across servers) dominate nothing of those that some have: picks may not rest
+    on them.
 
     Attributes:
         problem, table: What the entries point into.
@@ -100,8 +101,7 @@ class Archive:
         concerned = np.isin(self.sets(self.entries), np.unique(self.sets(new)))
         some = canonical(self.table, joined([self.entries.take(concerned), new]))
         some = some.take(nondominated(some.points, self.sets(some)))
-        every = joined([self.entries.take(~concerned), some])
-        self.entries = every.take(np.argsort(self.sets(every), kind="stable"))
+        self.entries = self._by_set(joined([self.entries.take(~concerned), some]))
 
     def sets(self, entries: Entries) -> Indices:
         """Return the number of the set that each entry is compared in, (n,)."""
@@ -109,9 +109,16 @@ class Archive:
 
     def sets_of(self, hardware: Indices, rows: Rows) -> Indices:
         """Return the same of rows on hardware classes, (n,)."""
-        stacks = len(self.problem.tables.stacks)
-        numbers: Indices = hardware * stacks + self.table.shapes.stack[rows.shape]
+        tables = self.problem.tables
+        stacks = len(tables.stacks)
+        layout, base = self.table.bases.layout, self.table.base_of[rows.shape]
+        inside = np.array([h.gpus for h in tables.hardware])[hardware]
+        unseen = (layout.pp[base] > 1) | (layout.tp[base] * layout.dp[base] > inside)
+        numbers: Indices = 2 * (hardware * stacks + self.table.shapes.stack[rows.shape]) + unseen
         return numbers
+
+    def _by_set(self, entries: Entries) -> Entries:
+        return entries.take(np.argsort(self.sets(entries), kind="stable"))
 
     def split(self, piece: Indices) -> list[Archive]:
         """Return an archive of each piece of the hardware classes, to go on with by itself.
@@ -128,7 +135,8 @@ class Archive:
 
     def rejoin(self, pieces: list[Archive]) -> None:
         """Take back what has become of the pieces of ``split``."""
-        self.entries = canonical(self.table, joined([piece.entries for piece in pieces]))
+        every = canonical(self.table, joined([piece.entries for piece in pieces]))
+        self.entries = self._by_set(every)
         self.scored += sum(piece.scored for piece in pieces)
 
     def shapes(self) -> Indices:

@@ -176,8 +176,8 @@ def _of_load(problem: Problem, table: ShapeTable, top: Rows) -> Rows:
 
 def _replicas(problem: Problem, carried: Floats) -> Floats:
     """Replicas if each carries that much [requests/s], by the space's factors, (n, k)."""
-    needed = problem.demand.rate / np.maximum(carried, 1e-300)[:, None] * problem.inner.spread
-    counts: Floats = np.maximum(np.ceil(needed - 1e-9), 1.0)
+    fewest = np.maximum(np.ceil(problem.demand.rate / np.maximum(carried, 1e-300) - 1e-9), 1.0)
+    counts: Floats = np.ceil(fewest[:, None] * problem.inner.spread - 1e-9)
     return counts
 
 

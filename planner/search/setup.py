@@ -40,6 +40,8 @@ from planner.units import MILLI, SECONDS_PER_HOUR
 OFF = "off"
 ACCEPTANCE_TASKS = {"code": "coding", "reasoning": "math", "long_context": "rag"}
 """Task of slo.yaml -> task of the acceptance table, where the words differ."""
+FURTHER = (5.0, 8.0, 13.0, 20.0, 32.0, 50.0)
+"""Factors on the fewest replicas that are tried where those of the space meet nothing."""
 
 
 @dataclass(frozen=True)
@@ -139,10 +141,8 @@ def reach_of(slo: Slo, slack: float) -> Reach:
 
     Args:
         slo: Targets, quality, purchase limits.
-        slack: Factor on the latency targets; infinity = every candidate is worth knowing.
+        slack: Factor on the latency targets.
     """
-    if not np.isfinite(slack):
-        return Reach()
     limits = {metric: _highest_p95(slo, metric) * MILLI * slack for metric in ("ttft", "tpot")}
     offline, loss = slo.traffic.offline, slo.quality.max_loss_percent
     return Reach(
@@ -168,6 +168,12 @@ def _highest_p95(slo: Slo, metric: str) -> float:
 def with_reach(problem: Problem, reach: Reach) -> Problem:
     """Return the problem with another reach."""
     return replace(problem, reach=reach)
+
+
+def everywhere(problem: Problem) -> Problem:
+    """Return the problem with no reach, and with larger fleets than its space asks for."""
+    spread = np.union1d(problem.inner.spread, FURTHER)
+    return replace(problem, reach=Reach(), inner=replace(problem.inner, spread=spread))
 
 
 def _served_context(slo: Slo, architecture: Architecture, share: float) -> float:

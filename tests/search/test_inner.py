@@ -52,8 +52,9 @@ def filled_counts(problem, table, shape: int, best: float) -> list[float]:
     found = set()
     for home in table.home_hardware[table.home_start[shape] : table.home_start[shape + 1]]:
         inside = max(int(problem.tables.hardware[home].gpus // table.gpus[shape]), 1)
+        fewest = max(np.ceil(problem.demand.rate / best - 1e-9), 1.0)
         for factor in problem.inner.spread:
-            count = max(np.ceil(problem.demand.rate / best * factor - 1e-9), 1.0)
+            count = np.ceil(fewest * factor - 1e-9)
             full = -(-count // inside) * inside
             found.add(max(min(full, problem.inner.max_replicas), count))
     most = min(problem.inner.max_replicas, np.floor(problem.reach.gpus / table.gpus[shape]))

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from planner.pareto import rounded
+from planner.search.archive import Archive
 from planner.search.inner import deployments, service
 from planner.search.search import Settings, search
 from planner.search.shapes import shape_table
@@ -53,7 +54,7 @@ def test_enumeration_is_the_definition():
     table = shape_table(problem)
     rows = deployments(problem, table, everything(table))
     served = service(problem, table, rows)
-    kept: dict[tuple[int, int], list[tuple[float, ...]]] = {}
+    kept: dict[tuple[int, int, bool], list[tuple[float, ...]]] = {}
     for i in range(len(rows)):
         shape = rows.shape[i]
         ttft, tpot = served[i]
@@ -67,10 +68,15 @@ def test_enumeration_is_the_definition():
             inside = gpus // size
             count = rows.replicas[i]
             need = -(-count // inside) if inside >= 1 else count * -(-size // gpus)
-            engine = int(table.shapes.stack[shape])
-            kept.setdefault((int(home), engine), []).append((need, ttft, tpot, table.loss[shape]))
+            engine, layout = (
+                int(table.shapes.stack[shape]),
+                problem.layouts[table.shapes.layout[shape]],
+            )
+            unseen = layout.pp > 1 or layout.tp * layout.dp > gpus
+            point = (need, ttft, tpot, table.loss[shape])
+            kept.setdefault((int(home), engine, unseen), []).append(point)
     expected = set()
-    for (home, _), points in kept.items():
+    for (home, *_), points in kept.items():
         for p in points:
             if not any(q != p and all(a <= b for a, b in zip(q, p, strict=True)) for q in points):
                 expected.add((float(home), *map(float, p)))
@@ -103,9 +109,9 @@ def test_no_entry_is_dominated_by_its_engine_on_its_class_or_out_of_reach():
     found = search(problem)
     entries = found.entries
     assert (entries.served <= [problem.reach.ttft, problem.reach.tpot]).all()
-    engine = found.table.shapes.stack[entries.rows.shape]
-    for home, one in set(zip(entries.hardware.tolist(), engine.tolist(), strict=True)):
-        points = entries.points[(entries.hardware == home) & (engine == one)]
+    kind = Archive(problem, found.table).sets(entries)
+    for one in set(kind.tolist()):
+        points = entries.points[kind == one]
         for i, point in enumerate(points):
             others = np.delete(points, i, axis=0)
             assert not (others <= point).all(axis=1).any()
@@ -121,6 +127,28 @@ def test_the_archive_of_all_engines_is_the_archives_of_each_engine_alone(seed):
         alone |= vectors(search(replace(problem, tables=tables)).entries)
     assert alone
     assert vectors(search(problem).entries) == alone
+
+
+def inside_a_server(found, problem):
+    """Entries without pipeline stages whose replicas fit into a server."""
+    entries, table = found.entries, found.table
+    layout, base = table.bases.layout, table.base_of[entries.rows.shape]
+    gpus = np.array([h.gpus for h in problem.tables.hardware])[entries.hardware]
+    return entries.take((layout.pp[base] == 1) & (layout.tp[base] * layout.dp[base] <= gpus))
+
+
+@pytest.mark.parametrize("seed", [3, 4, 8])
+def test_layouts_that_nobody_measured_hide_none_that_somebody_has(seed):
+    # What is found without pipeline stages is found with them: picks may not rest on these.
+    problem = random_problem(seed)
+    plain = tuple(dict.fromkeys(replace(layout, pp=1) for layout in problem.layouts))
+    staged = (*plain, *(replace(layout, pp=2) for layout in plain))
+    alone, together = (
+        vectors(inside_a_server(search(replace(problem, layouts=layouts)), problem))
+        for layouts in (plain, staged)
+    )
+    assert alone
+    assert alone == together
 
 
 def test_one_more_allowed_format_never_makes_the_archive_worse():
