@@ -99,7 +99,7 @@ def bought(usd_per_hour, **terms):
 
 def test_what_a_price_binds_to_is_multiplied_out(tmp_path):
     lease = Lease(hours=26280, upfront_share=0.5, minimum_instances=2, quota_instances=4)
-    text = explained(tmp_path, bought(11.0, lease=lease))
+    text = explained(tmp_path, bought(11.0, lease=lease, usd_per_instance_hour=11.0))
     # By hand: 11 x 26,280 = 289,080, of which half is 144,540.
     assert "bound for: 289,080 USD  = 26,280 h of the shortest lease x 11" in text
     assert "due at once: 144,540 USD  = 289,080 x 0.5 paid at the start" in text
