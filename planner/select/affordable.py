@@ -167,7 +167,7 @@ def _miss(
             "option": shown,
             "excess": max(near.excess, number(wanted / rate)),
             "misses": (f"rate {request_rate(_text(rate))}, asked {wanted:g}", *near.misses),
-            "would_do": (*(kept or [lower]), *further),
+            "would_do": (*(kept if near.misses else [lower]), *further),
         }
     )
 

@@ -11,7 +11,7 @@ from planner.candidates.demand import sized_rate, slo_mixture, targets
 from planner.cost import instances_needed
 from planner.counting import counted
 from planner.model.arrays import Candidates, Floats, Indices
-from planner.model.queueing import percentile, steady_state
+from planner.model.queueing import gates, percentile, steady_state
 from planner.pareto import rounded
 from planner.select.answers import Mask, Priced
 from planner.select.deploy import Scene, repeat
@@ -42,6 +42,8 @@ LEAVE = {
     "flagged price": "purchase.allow_flagged_prices: true",
 }
 """Flag of an option -> what slo.yaml must say so that picks may rest on it."""
+GATED = "beyond the gates"
+"""Flag of an option that no setting lifts: only a lower rate or more replicas may."""
 PURCHASE = ("budget_usd_per_hour", "max_gpus", "max_power_kw", "quota_instances")
 """Limits on what may be bought; the others are on how it serves."""
 
@@ -229,11 +231,12 @@ def _quota(option: Option, quota: float) -> str:
 def _would_do(scene: Scene, slo: Slo, case: Case, broken: list[str]) -> Iterator[str]:
     values = [(name, _value(case.every, case.row, case.option, name)) for name in broken]
     leave = [LEAVE[flag] for flag in case.option.flags if flag in LEAVE]
-    if all(np.isfinite(value) for _, value in values):
+    gated = GATED in case.option.flags
+    if not gated and all(np.isfinite(value) for _, value in values):
         told = [f"{_key(name)}: {_above(value)}" for name, value in values]
         if told or leave:
             yield " with ".join((*told, *leave))
-    if slo.traffic.offline is not None or not broken:
+    if slo.traffic.offline is not None or not (broken or gated):
         return
     latencies = [name for name in broken if name not in WORDS]
     if len(latencies) == len(broken):
@@ -257,10 +260,13 @@ def _above(value: float) -> str:
 
 
 def _hold(scene: Scene, slo: Slo, case: Case, c: Candidates, rate: Floats) -> Floats:
-    """Return the largest share of a latency target or of the headroom that is used, (n,)."""
+    """Return the largest share of a latency target or of the headroom that is used, (n,).
+
+    Infinity beyond the gates of the formula.
+    """
     mixed = slo_mixture(slo)
     state = steady_state(c, scene.parameters, mixed.whole, rate, routing=slo.routing)
-    worst = state.utilization / slo.headroom
+    worst = np.where(gates(state).all, state.utilization / slo.headroom, np.inf)
     for target in targets(slo):
         w, share = mixed.parts[max(target.kind, 0)], target.percentile / 100
         value = percentile(state, w, target.metric, share) / MILLI  # type: ignore[arg-type]

@@ -31,7 +31,8 @@ def merged(base, changes):
     out = dict(base)
     for key, value in changes.items():
         nested = isinstance(value, dict) and isinstance(out.get(key), dict)
-        out[key] = merged(out[key], value) if nested else value
+        # Lengths are replaced whole.
+        out[key] = merged(out[key], value) if nested and "_tokens" not in key else value
     return out
 
 
@@ -79,6 +80,12 @@ CASES = {
     "nothing measured": {
         "purchase": {"accelerators": ["gaudi3", "tpu-v6e"], "allow_unvalidated": False}
     },
+    "a full GPU, beyond the gates": {
+        "headroom": 1.0,
+        "purchase": {"max_gpus": 1, "accelerators": ["l40s"]},
+        "traffic": {"rate_per_s": 60.0},
+        "slo": {"ttft_p95_ms": 1e6, "tpot_p95_ms": 1e5},
+    },
 }
 
 
@@ -93,6 +100,27 @@ def test_each_proposal_makes_the_plan_work(changes):
         if " more" in text:
             continue
         assert planned(merged(changes, applied(text))).options, text
+
+
+def test_no_limit_is_promised_to_help_beyond_the_gates():
+    changes = {
+        "model": "meta-llama/Llama-3.3-70B-Instruct",
+        "headroom": 0.7,
+        "traffic": {"rate_per_s": 6.0, "prompt_tokens": 12000.0, "output_tokens": 30.0},
+        "slo": {"tpot_p90_ms": 40.0, "ttft_p95_ms": None, "tpot_p95_ms": None},
+        "purchase": {
+            "accelerators": ["l40s"],
+            "allow_unvalidated": False,
+            "allow_flagged_prices": True,
+            "budget_usd_per_hour": 50.0,
+        },
+    }
+    gated = [miss for miss in planned(changes).misses if "beyond the gates" in miss.misses]
+    assert gated
+    for miss in gated:
+        # With fewer than 8 sequences at a time, no lower rate helps either.
+        assert miss.option.slots < 8.0
+        assert miss.would_do == ()
 
 
 @pytest.mark.parametrize("changes", CASES.values(), ids=CASES.keys())
