@@ -185,3 +185,25 @@ def evidence(efficiency: Efficiency, generation: str, accelerator: Accelerator) 
         if (e.generation, e.accelerator) == (generation, accelerator.id)
     ]
     return max(found, key=RANK.__getitem__) if found else "unvalidated"
+
+
+def layout_evidence(stack: Evidence, *, pp: int, spans: bool, speculates: bool) -> Evidence:
+    """Return how well a deployment is known: the worst of what is known of its parts.
+
+    The fit saw replicas inside one server, without pipeline stages; speculation was measured on
+    too few stacks to call any of them validated (planner/model/README.md).
+
+    Args:
+        stack: How well its engine generation is known on its accelerator.
+        pp: Pipeline stages.
+        spans: Whether a replica, stages aside, spans servers.
+        speculates: Whether it drafts tokens.
+
+    >>> layout_evidence("validated", pp=1, spans=False, speculates=True)
+    'wide'
+    >>> layout_evidence("wide", pp=2, spans=False, speculates=False)
+    'unvalidated'
+    """
+    layout: Evidence = "unvalidated" if pp > 1 or spans else "validated"
+    drafts: Evidence = "wide" if speculates else "validated"
+    return max((stack, layout, drafts), key=RANK.__getitem__)

@@ -10,7 +10,14 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from planner.candidates.efficiency import HIGH, LOW, evidence, global_parameters, interval
+from planner.candidates.efficiency import (
+    HIGH,
+    LOW,
+    evidence,
+    global_parameters,
+    interval,
+    layout_evidence,
+)
 from planner.candidates.points import (
     Batch,
     PointResolver,
@@ -37,6 +44,7 @@ from planner.model.memory import (
 from planner.model.queueing import Metric, percentile, steady_state
 from planner.model.terms import terms
 from planner.model.workload import Workload, workload
+from planner.spec.efficiency import Evidence
 from planner.spec.point import Point
 from planner.units import GIB, MILLI
 
@@ -159,14 +167,18 @@ def _scored(catalog: Catalog, batch: Batch, columns: Scores, fits: Flags, row: i
         return Scored("does_not_fit", reason, figures, "")
     if resolved.memory_only:
         return Scored("memory_only", "no accelerator named", figures, "")
-    known = evidence(
-        catalog.efficiency, resolved.stack.generation.id, resolved.hardware.accelerator
-    )
+    known = _evidence(catalog, resolved)
     if resolved.point.mode == "open_loop" and not math.isfinite(figures["ttft_ms"]):
         rate = request_rate(f"{resolved.point.rate_per_s:g}")
         reason = f"the queue grows without end at {rate}"
         return Scored("overloaded", reason, figures, known)
     return Scored("ok", beyond_context(resolved), figures, known)
+
+
+def _evidence(catalog: Catalog, r: Resolved) -> Evidence:
+    stack = evidence(catalog.efficiency, r.stack.generation.id, r.hardware.accelerator)
+    spans = r.point.tp * r.point.dp > r.hardware.gpus
+    return layout_evidence(stack, pp=r.point.pp, spans=spans, speculates=r.method is not None)
 
 
 def _intervals(catalog: Catalog, batch: Batch, columns: Scores) -> Scores:

@@ -114,3 +114,18 @@ def test_outputs_of_one_token_have_no_tpot(mode):
     blank = [name for name in COLUMNS if "tpot" in name]
     assert len(blank) >= 4
     assert all(math.isnan(figures[name]) for name in blank)
+
+
+@pytest.mark.parametrize(
+    ("layout", "word"),
+    [
+        ({}, "validated"),
+        ({"speculation": "ngram", "draft_tokens": "3"}, "wide"),
+        ({"tp": "2", "pp": "2"}, "unvalidated"),
+        ({"tp": "8", "dp": "2"}, "unvalidated"),
+    ],
+    ids=["one server", "speculation", "pipeline stages", "across servers of 8 GPUs"],
+)
+def test_evidence_is_the_worst_of_what_is_known_of_the_parts_as_in_plans(layout, word):
+    found = score(**layout)
+    assert (found.status, found.evidence) == ("ok", word)
