@@ -267,7 +267,7 @@ def _latency(
     yield Item(
         "TPOT bound",
         _n(o.bound_tpot_ms, "ms"),
-        "all efficiencies 1, batch 1",
+        "all efficiencies 1, at the option's own batch",
         f"{MODEL_NOTES}, bound",
     )
     for target in o.targets:

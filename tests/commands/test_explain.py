@@ -130,3 +130,8 @@ def test_the_interval_of_the_cost_is_that_at_full_utilization(tmp_path):
     made = record(options=(one,), picks={"cheapest": one.id})
     wanted = "80 % interval of USD per million output tokens at full utilization: 0.5 to 1"
     assert wanted in explained(tmp_path, made)
+
+
+def test_the_bound_is_said_to_be_that_of_the_options_own_batch(tmp_path):
+    text = explained(tmp_path, record())
+    assert "TPOT bound: 5 ms  = all efficiencies 1, at the option's own batch" in text
