@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import datetime
+import re
 from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 
 class Spec(BaseModel):
@@ -28,6 +29,20 @@ Name = Annotated[str, Field(min_length=1, max_length=200)]
 Text = Annotated[str, Field(min_length=1, max_length=2000)]
 
 
+def _day(value: object) -> object:
+    """Read the text YYYY-MM-DD, as of a quoted date; what is no date is left for its fault."""
+    if not isinstance(value, str) or not re.fullmatch(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", value):
+        return value
+    try:
+        return datetime.date.fromisoformat(value)
+    except ValueError:
+        return value
+
+
+Day = Annotated[datetime.date, BeforeValidator(_day)]
+"""A date; a file may quote it, and JSON has to."""
+
+
 class Source(Spec):
     """Where catalog figures come from.
 
@@ -42,7 +57,7 @@ class Source(Spec):
     keys: Annotated[tuple[str, ...], Field(alias="for", min_length=1)]
     title: Name
     url: str = ""
-    retrieved: datetime.date
+    retrieved: Day
     note: str = ""
 
     @property

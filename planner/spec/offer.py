@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import datetime
 from collections.abc import Mapping
 from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
 from planner.spec.accelerator import LinkKind
-from planner.spec.base import Count, Name, NonNegative, Positive, Share, Source, Spec
+from planner.spec.base import Count, Day, Name, NonNegative, Positive, Share, Source, Spec
 from planner.units import HOURS_PER_YEAR
 
 Term = Literal["on_demand", "spot", "reserved_1y", "reserved_3y", "prepaid", "owned"]
@@ -66,8 +65,8 @@ class Offer(Spec):
     minimum_hours: NonNegative = 0.0
     minimum_instances: Count = 1
     quota_instances: Count | None = None
-    valid_from: datetime.date | None = None
-    valid_to: datetime.date | None = None
+    valid_from: Day | None = None
+    valid_to: Day | None = None
     seen: Annotated[str, Field(pattern=r"^\d{4}(-\d{2}(-\d{2})?)?$")]
     seen_basis: Name
     source: Name
@@ -130,7 +129,7 @@ class ExchangeRate(Spec):
     """What one unit of a currency is worth [USD], when, and who says so."""
 
     usd: Positive
-    date: datetime.date
+    date: Day
     source: Name
 
 

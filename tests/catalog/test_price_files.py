@@ -163,14 +163,25 @@ def test_spreadsheet_counts_such_as_8_0_are_whole_numbers(price_file):
     assert priced(price_file(row), NEW).gpus == 8
 
 
-def test_another_currency_is_converted_at_the_stated_rate(copied, price_file):
+@pytest.mark.parametrize("day", ["2026-11-02", '"2026-11-02"'], ids=["bare", "quoted"])
+def test_another_currency_is_converted_at_the_stated_rate(copied, price_file, day):
     (copied / "currencies.yaml").write_text(
-        'rates:\n  EUR: {usd: 1.25, date: 2026-11-02, source: "example"}\n', encoding="utf-8"
+        f'rates:\n  EUR: {{usd: 1.25, date: {day}, source: "example"}}\n', encoding="utf-8"
     )
     path = price_file({**NEW, "list_price_per_hour": "40", "currency": "EUR"})
     got = load_catalog(copied, prices=[path])
     offer = next(offer for offer in got.offers if offer.instance_type == "acme.8x")
     assert (offer.list_price_per_hour, got.usd_per_hour(offer)) == (40, 50)
+
+
+@pytest.mark.parametrize("day", ['"2026-02-30"', '"soon"', '"20261102"', "2026"])
+def test_what_is_no_day_is_no_date_of_a_rate(copied, day):
+    (copied / "currencies.yaml").write_text(
+        f'rates:\n  EUR: {{usd: 1.25, date: {day}, source: "example"}}\n', encoding="utf-8"
+    )
+    with pytest.raises(InputError) as error:
+        load_catalog(copied)
+    assert "is not a date; write YYYY-MM-DD" in str(error.value)
 
 
 def test_a_bad_row_of_the_catalog_itself_is_refused(copied, edit):
