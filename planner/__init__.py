@@ -11,7 +11,7 @@ A plan. ``Slo`` holds what slo.yaml says; the path of one does as well:
 ...         "model": "meta-llama/Llama-3.1-8B-Instruct",
 ...         "traffic": {"rate_per_s": 4.0, "prompt_tokens": 1000.0, "output_tokens": 200.0},
 ...         "slo": {"ttft_p95_ms": 1500.0, "tpot_p95_ms": 50.0},
-...         "purchase": {"accelerators": ("h100-sxm",)},
+...         "purchase": {"accelerators": ["h100-sxm"]},
 ...     }
 ... )
 >>> record = planner.plan(slo, space="quick", verify=False)

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import datetime
 import re
-from typing import Annotated
+from typing import Annotated, TypeVar
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, Strict
+
+T = TypeVar("T")
+Many = Annotated[tuple[T, ...], Strict(False)]
+"""Values in their order, where people write them: a list of Python does as well."""
 
 
 class Spec(BaseModel):

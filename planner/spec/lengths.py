@@ -9,7 +9,7 @@ from typing import Annotated, Any, Self
 
 from pydantic import BeforeValidator, Discriminator, Field, Tag, model_validator
 
-from planner.spec.base import Spec
+from planner.spec.base import Many, Spec
 from planner.spec.load import KeyFaultsError
 from planner.spec.short_forms import ShortForm
 
@@ -110,7 +110,7 @@ class SampledLengths(Spec):
         shares: Mean lengths of equal shares, rising [tokens].
     """
 
-    shares: Annotated[tuple[Tokens, ...], Field(min_length=2, max_length=1000)]
+    shares: Annotated[Many[Tokens], Field(min_length=2, max_length=1000)]
 
     @property
     def median(self) -> float:

@@ -6,6 +6,7 @@ from typing import Annotated
 
 from pydantic import AfterValidator, BeforeValidator, Field
 
+from planner.spec.base import Many
 from planner.spec.short_forms import A_TEXT
 
 
@@ -23,5 +24,5 @@ def as_list(value: object) -> object:
 
 
 Text = Annotated[str, Field(min_length=1, max_length=500), AfterValidator(_one_line)]
-Names = Annotated[tuple[Text, ...], BeforeValidator(as_list), A_TEXT]
-SomeNames = Annotated[tuple[Text, ...], Field(min_length=1), BeforeValidator(as_list), A_TEXT]
+Names = Annotated[Many[Text], BeforeValidator(as_list), A_TEXT]
+SomeNames = Annotated[Many[Text], Field(min_length=1), BeforeValidator(as_list), A_TEXT]

@@ -6,7 +6,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
-from planner.spec.base import Name, NonNegative, Positive, Share, Spec, Text, Whole
+from planner.spec.base import Many, Name, NonNegative, Positive, Share, Spec, Text, Whole
 from planner.spec.calibration import Calibration
 from planner.spec.load import KeyFaultsError
 from planner.spec.option import Option
@@ -57,7 +57,7 @@ class Limits(Spec):
 
     max_gpus: Whole | None = None
     budget_usd_per_hour: Positive | None = None
-    quotas: tuple[Quota, ...] = ()
+    quotas: Many[Quota] = ()
 
     @model_validator(mode="after")
     def _no_kind_twice(self) -> Self:

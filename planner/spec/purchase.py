@@ -6,7 +6,7 @@ from typing import Annotated, Self, get_args
 
 from pydantic import BeforeValidator, Field, model_validator
 
-from planner.spec.base import Count, NonNegative, Positive, Spec
+from planner.spec.base import Count, Many, NonNegative, Positive, Spec
 from planner.spec.load import KeyFaultsError
 from planner.spec.names import Names, Text, as_list
 from planner.spec.offer import Term
@@ -97,7 +97,7 @@ class Purchase(Spec):
     """
 
     terms: Annotated[
-        tuple[Term, ...],
+        Many[Term],
         Field(min_length=1),
         BeforeValidator(as_list),
         ShortForm({"enum": list(get_args(Term))}),

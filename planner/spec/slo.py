@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import BeforeValidator, Field, model_validator
 
-from planner.spec.base import Spec
+from planner.spec.base import Many, Spec
 from planner.spec.lengths import Lengths, MomentLengths, QuantileLengths
 from planner.spec.load import KeyFaultsError
 from planner.spec.names import Names, SomeNames, Text
@@ -132,9 +132,7 @@ class Slo(Spec):
     autoscale: Autoscale | None = None
     quality: Quality = Quality()
     speculation: SpeculationChoice = SpeculationChoice()
-    objectives: Annotated[tuple[Objective, ...], Field(min_length=2, max_length=4)] = (
-        DEFAULT_OBJECTIVES
-    )
+    objectives: Annotated[Many[Objective], Field(min_length=2, max_length=4)] = DEFAULT_OBJECTIVES
     purchase: Purchase = Purchase()
     engines: Names = ()
 

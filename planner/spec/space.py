@@ -6,7 +6,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
-from planner.spec.base import Count, Spec
+from planner.spec.base import Count, Many, Spec
 from planner.spec.load import KeyFaultsError
 from planner.spec.names import Names, SomeNames, Text
 
@@ -35,14 +35,14 @@ replica_spans_whole_servers: a replica reaches beyond its instance only where in
     servers (8 GPUs, or all that the link joins): parts of servers come without a fast network.
 """
 
-Choices = Annotated[tuple[Count, ...], Field(min_length=1)]
+Choices = Annotated[Many[Count], Field(min_length=1)]
 
 
 class SpeculationRange(Spec):
     """One method and the numbers of draft tokens to try; ``off`` has none."""
 
     method: Text
-    draft_tokens: tuple[Annotated[int, Field(ge=1, le=16)], ...] = ()
+    draft_tokens: Many[Annotated[int, Field(ge=1, le=16)]] = ()
 
     @model_validator(mode="after")
     def _only_off_drafts_nothing(self) -> Self:
@@ -63,7 +63,7 @@ class ReplicaRange(Spec):
     """
 
     max: Count
-    spread: Annotated[tuple[Annotated[float, Field(ge=1)], ...], Field(min_length=1)]
+    spread: Annotated[Many[Annotated[float, Field(ge=1)]], Field(min_length=1)]
 
 
 class SearchSpace(Spec):
@@ -89,12 +89,12 @@ class SearchSpace(Spec):
     tensor_parallel: Choices
     pipeline_parallel: Choices
     data_parallel: Choices
-    speculation: Annotated[tuple[SpeculationRange, ...], Field(min_length=1)]
+    speculation: Annotated[Many[SpeculationRange], Field(min_length=1)]
     max_num_seqs: Choices
     token_budget: Choices
     replicas: ReplicaRange
     engines: Names = ()
-    conditions: tuple[Condition, ...] = ()
+    conditions: Many[Condition] = ()
 
     @model_validator(mode="after")
     def _no_choice_twice(self) -> Self:

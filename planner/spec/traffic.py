@@ -7,7 +7,7 @@ from typing import Annotated, Self
 
 from pydantic import Field, PrivateAttr, model_validator
 
-from planner.spec.base import Count, NonNegative, Positive, Spec
+from planner.spec.base import Count, Many, NonNegative, Positive, Spec
 from planner.spec.lengths import MAX_TOKENS, Lengths
 from planner.spec.load import KeyFaultsError
 from planner.spec.names import Text
@@ -18,7 +18,7 @@ LEAST_RATE = 1e-6
 """Lowest rate that can be planned for, one request in eleven days [1/s]."""
 Burstiness = Annotated[float, Field(ge=0, le=1000)]
 HitRate = Annotated[float, Field(ge=0, lt=1)]
-_Profile = Annotated[tuple[NonNegative, ...], Field(min_length=24, max_length=24)]
+_Profile = Annotated[Many[NonNegative], Field(min_length=24, max_length=24)]
 
 
 class Offline(Spec):
@@ -71,7 +71,7 @@ class Traffic(Spec):
     rate_per_s: Annotated[float, Field(gt=0, le=1e6)] | None = None
     offline: Offline | None = None
     trace: Text | None = None
-    classes: Annotated[tuple[TrafficClass, ...], Field(min_length=1, max_length=100)] | None = None
+    classes: Annotated[Many[TrafficClass], Field(min_length=1, max_length=100)] | None = None
     mean_rate_per_s: Positive | None = None
     load_profile: _Profile | None = None
     prompt_tokens: Lengths | None = None

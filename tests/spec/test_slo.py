@@ -1,3 +1,4 @@
+import json
 from pathlib import Path
 
 import pytest
@@ -147,3 +148,67 @@ def test_targets_of_the_classes_alone_are_enough():
     with pytest.raises(InputError) as caught:
         slo(text)
     assert [fault.key for fault in caught.value.faults] == ["extra"]
+
+
+def lists(value):
+    """Data as Python reads YAML and JSON, with lists."""
+    if isinstance(value, dict):
+        return {key: lists(item) for key, item in value.items()}
+    return [lists(item) for item in value] if isinstance(value, tuple | list) else value
+
+
+def assert_reads_its_own_dump(made):
+    written = made.model_dump_json(by_alias=True)
+    assert Slo.model_validate_json(written) == made
+    assert Slo.model_validate(json.loads(written)) == made
+
+
+@pytest.mark.parametrize(
+    "document",
+    [*map(read_yaml, EXAMPLES), parse_yaml(EVERY_OPTION, "slo.yaml")],
+    ids=[*(path.stem for path in EXAMPLES), "every option"],
+)
+def test_a_dict_with_lists_and_the_json_of_a_file_mean_the_same(document):
+    made = load(document, Slo)
+    assert Slo.model_validate(lists(document.data)) == made
+    assert_reads_its_own_dump(made)
+
+
+NAMES = st.lists(st.sampled_from(["aws", "lambda", "vast"]), max_size=3, unique=True)
+LENGTHS = st.one_of(
+    st.integers(1, 9000),
+    st.fixed_dictionaries({"mean": st.floats(1, 9000), "cv": st.floats(0, 2)}),
+    st.lists(st.floats(1, 9000), min_size=2, max_size=9).map(lambda x: {"shares": sorted(x)}),
+)
+
+
+@given(
+    providers=NAMES,
+    allow=NAMES,
+    methods=st.none() | NAMES.filter(bool),
+    prompt=LENGTHS,
+    profile=st.none() | st.lists(st.floats(1, 10), min_size=24, max_size=24),
+    objectives=st.lists(st.sampled_from(DEFAULT_OBJECTIVES), min_size=2, max_size=4, unique=True),
+)
+def test_what_is_made_from_lists_reads_its_own_dump(
+    providers, allow, methods, prompt, profile, objectives
+):
+    traffic = {"rate_per_s": 5.0, "prompt_tokens": prompt, "output_tokens": 9}
+    values = {
+        "model": "m",
+        "traffic": traffic | {"load_profile": profile},
+        "slo": {"tpot_p95_ms": 40},
+        "quality": {"allow": allow},
+        "speculation": {"methods": methods},
+        "objectives": objectives,
+        "purchase": {"providers": providers},
+    }
+    made = Slo.model_validate(values)
+    assert made.purchase.providers == tuple(providers)
+    assert_reads_its_own_dump(made)
+
+
+@pytest.mark.parametrize("engines", [["vllm", 1], {"vllm": 1}, 1], ids=str)
+def test_a_list_of_other_things_is_no_list_of_names(engines):
+    with pytest.raises(ValueError, match="engines"):
+        Slo.model_validate(lists(read_yaml(EXAMPLES[0]).data) | {"engines": engines})

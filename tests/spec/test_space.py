@@ -1,3 +1,5 @@
+import json
+
 import pytest
 
 from planner.errors import InputError
@@ -32,6 +34,13 @@ def test_a_space_is_read_as_written():
     assert (got.weights, got.kv, got.engines) == (("all",), ("bf16", "fp8"), ())
     assert [(s.method, s.draft_tokens) for s in got.speculation] == [("off", ()), ("mtp", (1, 3))]
     assert (got.replicas.max, got.replicas.spread) == (64, (1, 1.25, 2))
+
+
+def test_a_space_reads_its_own_dump_as_text_and_as_dict_with_lists():
+    got = space(SPACE)
+    written = got.model_dump_json()
+    assert SearchSpace.model_validate_json(written) == got
+    assert SearchSpace.model_validate(json.loads(written)) == got
 
 
 @pytest.mark.parametrize(
