@@ -8,7 +8,7 @@ from pathlib import Path
 from planner.counting import counted, request_rate
 from planner.errors import InputError, suggestion
 from planner.report.price_words import foreign
-from planner.report.words import EVIDENCE_WORDS
+from planner.report.words import EVIDENCE_WORDS, limit
 from planner.spec.accelerator import rests_on
 from planner.spec.archive import ClassArchive, Margin
 from planner.spec.explanation import Explanation, Item, Section
@@ -213,7 +213,7 @@ def _load(record: PlanRecord, o: Option) -> Iterator[Item]:
     yield Item("sequences that a rank holds", _n(o.slots))
     yield Item("chance to wait for a slot or memory", _n(o.wait_probability))
     yield Item(
-        "limit that binds", f"{o.binding.limit}, {_n(o.binding.use)} used", "", o.binding.resource
+        "limit that binds", f"{limit(o)}, {_n(o.binding.use)} used", "", o.binding.resource
     )
 
 

@@ -261,7 +261,7 @@ OTHER_COLUMNS: tuple[Line, ...] = (
     ("TTFT ms\np50, p95", _percentiles(lambda o: o.ttft)),
     ("TPOT ms\np50, p95", _percentiles(lambda o: o.tpot)),
     ("E2E ms\np50, p95", _percentiles(lambda o: o.e2e)),
-    ("limit\nuse", lambda o: f"{o.binding.limit}\n{words.percent(o.binding.use)}"),
+    ("limit\nuse", lambda o: f"{words.limit(o)}\n{words.percent(o.binding.use)}"),
 )
 
 

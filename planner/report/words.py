@@ -17,6 +17,8 @@ from planner.units import SECONDS_PER_HOUR
 SHORT_HOURS = 0.1
 """Times below are told in minutes or seconds."""
 CENT = 0.01
+ALL = 0.995
+"""Share that is told as all."""
 
 PICK_TITLES: Mapping[str, str] = {
     "cheapest": "Cheapest",
@@ -209,10 +211,22 @@ def quality(option: Option) -> str:
     return f"{q.median:.1f} % (p90 {q.p90:.1f} %, {q.grade})"
 
 
+def limit(option: Option) -> str:
+    """Return the limit that binds; of the headroom, what share of the capacity it is.
+
+    Once a simulation has checked an option, it may use all of its capacity.
+    """
+    b = option.binding
+    if b.limit != "headroom" or not b.use:
+        return b.limit
+    room = option.utilization / b.use
+    return "capacity" if room > ALL else f"headroom {percent(room)}"
+
+
 def binding(option: Option) -> str:
     """Return the limit that binds, and what runs out there."""
     b = option.binding
-    return f"{b.limit}, {percent(b.use)} used ({b.resource})"
+    return f"{limit(option)}, {percent(b.use)} used ({b.resource})"
 
 
 def relaxation(one: Relaxation) -> str:

@@ -152,7 +152,7 @@ def option(**changes: Any) -> Option:
         "power_w": 700.0,
         "evidence": "validated",
         "flags": (),
-        "binding": Binding(limit="headroom", use=0.62, resource="memory"),
+        "binding": Binding(limit="headroom", use=0.625, resource="memory"),
     }
     return Option(**(values | changes))
 

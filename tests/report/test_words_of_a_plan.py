@@ -7,6 +7,7 @@ import datetime
 import pytest
 
 from planner.report import FORMATS, words
+from planner.spec.option import Binding
 from planner.spec.record import Miss, Relaxation
 from tests.report.records import option, record, with_trace
 
@@ -181,3 +182,17 @@ def test_a_run_that_costs_less_than_a_cent_is_not_told_as_free(usd, expected):
 
 def test_small_numbers_have_no_exponent():
     assert words.number(8.21e-05) == "0.0000821"
+
+
+@pytest.mark.parametrize(
+    ("limit", "use", "said"),
+    [
+        ("headroom", 0.625, "headroom 80 %, 62 % used (memory)"),
+        ("headroom", 0.5, "capacity, 50 % used (memory)"),
+        ("max_gpus", 0.5, "max_gpus, 50 % used (memory)"),
+    ],
+    ids=["0.5 / 0.625 = 0.8 of the capacity", "checked by simulation: all of it", "no headroom"],
+)
+def test_what_the_headroom_is_a_share_of_is_said(limit, use, said):
+    one = option(utilization=0.5, binding=Binding(limit=limit, use=use, resource="memory"))
+    assert words.binding(one) == said
