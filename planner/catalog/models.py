@@ -47,6 +47,29 @@ def find_architecture(name: str) -> Architecture:
     return load_json(path, Architecture)
 
 
+def full_name(name: str, known: Architecture) -> str:
+    """Return the name of a known model as the hub has it, with its organisation.
+
+    Args:
+        name: As a person wrote it.
+        known: The model that was found by it.
+
+    Returns:
+        As it is written where it names an organisation that is not listed; empty = the name
+        without organisation is not listed, or of several organisations.
+    """
+    key, own = name.strip().casefold(), known.name.partition("/")[0]
+    words = [word for word in (known.name, *known.aliases) if "/" in word]
+    exact = [word for word in words if word.casefold() == key]
+    if exact or "/" in name:
+        return exact[0] if exact else name
+    if key == known.id:
+        return known.name
+    same = [word for word in words if word.rpartition("/")[2].casefold() == key]
+    first = [word for word in same if word.startswith(f"{own}/")] or same
+    return first[0] if len(first) == 1 else ""
+
+
 def _unknown(name: str) -> Fault:
     names = [word for _, entry in _entries() for word in (entry["name"], *entry["aliases"])]
     by_stem = {word.rsplit("/", 1)[-1]: word for word in names}

@@ -212,9 +212,7 @@ def _load(record: PlanRecord, o: Option) -> Iterator[Item]:
     yield Item("utilization", _n(o.utilization), share)
     yield Item("sequences that a rank holds", _n(o.slots))
     yield Item("chance to wait for a slot or memory", _n(o.wait_probability))
-    yield Item(
-        "limit that binds", f"{limit(o)}, {_n(o.binding.use)} used", "", o.binding.resource
-    )
+    yield Item("limit that binds", f"{limit(o)}, {_n(o.binding.use)} used", "", o.binding.resource)
 
 
 def _rate_source(record: PlanRecord) -> tuple[str, str]:

@@ -10,7 +10,7 @@ from planner.candidates.models import architecture_of
 from planner.catalog import load_catalog
 from planner.commands.explain import find_option
 from planner.commands.stored import catalog_notes
-from planner.deploy import Chosen, deployment, render
+from planner.deploy import Chosen, deployment, fitted, render
 from planner.errors import InputError
 from planner.files import digest
 from planner.spec.architecture import Architecture
@@ -71,7 +71,7 @@ def export(
     chosen = find_option(record, option, str(plan))
     identity = digest(plan.read_bytes())
     known = load_catalog(catalog)
-    deployed = deployment(
+    made = deployment(
         record,
         chosen,
         known,
@@ -79,7 +79,8 @@ def export(
         identity,
         Chosen(checkpoint, head),
     )
-    deployed = replace(deployed, notes=(*deployed.notes, *catalog_notes(record, known)))
+    made = replace(made, notes=(*made.notes, *catalog_notes(record, known)))
+    deployed = fitted(made, to)
     return Exported(
         target=to,
         option=chosen.id,

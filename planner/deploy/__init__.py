@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from planner.deploy import benchmarks, kserve, kubernetes, sglang, skypilot, tensorrt_llm, vllm
+from planner.deploy.container import in_container
 from planner.deploy.deployment import Chosen, Deployment, deployment
 from planner.errors import InputError, suggestion
 
@@ -21,11 +22,13 @@ class Target:
         render: Writes the files.
         about: What they are, for help texts.
         engine: Engine that it is for; empty = any.
+        container: Whether the engine runs in a stock image.
     """
 
     render: Render
     about: str
     engine: str = ""
+    container: bool = False
 
 
 TARGETS: Mapping[str, Target] = {
@@ -34,9 +37,11 @@ TARGETS: Mapping[str, Target] = {
     "tensorrt-llm": Target(
         tensorrt_llm.render, "trtllm-serve: script and YAML file", "tensorrt-llm"
     ),
-    "kubernetes": Target(kubernetes.render, "Deployment or LeaderWorkerSet, and Service"),
-    "kserve": Target(kserve.render, "KServe LLMInferenceService", "vllm"),
-    "skypilot": Target(skypilot.render, "SkyPilot task on the planned instances"),
+    "kubernetes": Target(
+        kubernetes.render, "Deployment or LeaderWorkerSet, and Service", container=True
+    ),
+    "kserve": Target(kserve.render, "KServe LLMInferenceService", "vllm", container=True),
+    "skypilot": Target(skypilot.render, "SkyPilot task on the planned instances", container=True),
     "guidellm": Target(benchmarks.guidellm, "GuideLLM run that checks the option"),
     "vllm-bench": Target(benchmarks.vllm_bench, "vllm bench run that checks the option"),
     "inference-perf": Target(
@@ -45,6 +50,12 @@ TARGETS: Mapping[str, Target] = {
     "vllm-sweep": Target(benchmarks.vllm_sweep, "vLLM parameter sweep around the option", "vllm"),
 }
 """By name on the command line."""
+
+
+def fitted(deployed: Deployment, target: str) -> Deployment:
+    """Return a deployment as the target finds it: folders of weights where containers have them."""
+    runs_in_one = target in TARGETS and TARGETS[target].container
+    return in_container(deployed) if runs_in_one else deployed
 
 
 def render(deployed: Deployment, target: str) -> dict[str, str]:
@@ -65,4 +76,4 @@ def render(deployed: Deployment, target: str) -> dict[str, str]:
     return TARGETS[target].render(deployed)
 
 
-__all__ = ["TARGETS", "Chosen", "Deployment", "Target", "deployment", "render"]
+__all__ = ["TARGETS", "Chosen", "Deployment", "Target", "deployment", "fitted", "render"]

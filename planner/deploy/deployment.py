@@ -8,8 +8,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from planner.catalog import Catalog, version_numbers
+from planner.catalog.models import full_name
+from planner.deploy.folders import is_folder, model_folder
 from planner.errors import Fault, InputError
-from planner.importers.hub import name_on_hub, revision_on_hub
+from planner.importers.hub import PREFIX, name_on_hub, revision_on_hub
 from planner.spec.architecture import Architecture, MoeFfn
 from planner.spec.engine import Engine
 from planner.spec.option import MemoryUse, Option
@@ -21,8 +23,6 @@ from planner.spec.slo import Slo
 OFF = "off"
 MOST_MEMORY = 0.98
 """No engine starts with all of a GPU's memory."""
-LOCAL = ("/", "./", "../", "~")
-"""How paths of folders begin: no hub is asked for what lies there."""
 BASE_FORMATS = ("bf16", "fp16")
 """Checkpoints that an engine may quantize as it loads them."""
 
@@ -218,14 +218,21 @@ def _weights(
     chosen: Chosen,
 ) -> tuple[str, str]:
     """Return what the engine loads and the value of its quantization flag."""
-    source = name_on_hub(model).removesuffix("/config.json")
     if chosen.checkpoint or architecture is None:
         return chosen.checkpoint, ""
+    source = _source(model, architecture)
     if option.weights == architecture.native_format:
         return source, ""
     if architecture.native_format in BASE_FORMATS and option.weights in runtime.online_weights:
         return source, runtime.online_weights[option.weights]
     return f"CHECKPOINT-{option.weights}-OF-{source.rsplit('/', 1)[-1]}", ""
+
+
+def _source(model: str, architecture: Architecture) -> str:
+    """Return the released weights: their name on the hub as far as it is known, or a folder."""
+    if model.startswith(PREFIX):
+        return name_on_hub(model)
+    return model_folder(model) or full_name(model, architecture) or model
 
 
 def _settings(
@@ -304,8 +311,13 @@ def _notes(
 
 def _newest(model: str, revision: str, chosen: Chosen) -> Iterator[str]:
     """Yield that nothing pins the weights, where a hub is asked for them."""
-    if revision or model.startswith(("CHECKPOINT-", *LOCAL)):
+    if revision or model.startswith("CHECKPOINT-") or is_folder(model):
         return
+    if "/" not in model:
+        yield (
+            f"No organisation of {model} is known: name it in full (or export again with"
+            " --checkpoint org/name, or the path of its folder)."
+        )
     pin = "" if chosen.checkpoint else f"; to pin one, plan with `model: hub:{model}@COMMIT`"
     yield f"No revision of {model} is recorded, so the newest is loaded{pin}."
 

@@ -9,7 +9,7 @@ import pytest
 from planner.candidates.figures import parameter_counts
 from planner.candidates.models import find_model
 from planner.catalog import models
-from planner.catalog.models import find_architecture
+from planner.catalog.models import find_architecture, full_name
 from planner.errors import InputError
 from planner.files import read_json
 from planner.spec.architecture import Architecture
@@ -172,3 +172,26 @@ def test_a_model_whose_figures_are_recalled_says_so_and_one_that_was_read_does_n
     (note,) = find_model("Qwen/Qwen3.5-2B").notes
     assert "not all of its figures were read in a public file (published config.json" in note
     assert find_model("Qwen/Qwen3-32B").notes == ()
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("mistral-small-24b-base-2501", "mistralai/Mistral-Small-24B-Base-2501"),
+        ("Llama-3.3-70B-Instruct", "meta-llama/Llama-3.3-70B-Instruct"),
+        ("qwen3-8b-fp8", "Qwen/Qwen3-8B-FP8"),
+        ("openai/GPT-OSS-20b", "openai/gpt-oss-20b"),
+        ("someone/Llama-3.3-70B-Instruct", "someone/Llama-3.3-70B-Instruct"),
+        ("Llama-3.3-70B-Instruct-AWQ-INT4", ""),
+    ],
+    ids=[
+        "catalog id",
+        "without organisation",
+        "the organisation of the model, not of a re-upload",
+        "another case",
+        "a re-upload that is not listed",
+        "nobody knows whose it is",
+    ],
+)
+def test_the_full_name_of_a_model_is_that_of_the_hub(name, expected):
+    assert full_name(name, find_architecture(name)) == expected

@@ -270,6 +270,26 @@ def test_a_released_fp8_checkpoint_is_not_quantized_again(exported, words):
     assert "--quantization" not in called
 
 
+@pytest.mark.parametrize(
+    ("model", "served"),
+    [
+        ("mistral-small-24b-base-2501", "mistralai/Mistral-Small-24B-Base-2501"),
+        ("QWEN/qwen3-8b", "Qwen/Qwen3-8B"),
+        ("unsloth/Phi-4", "unsloth/phi-4"),
+        ("someone/Llama-3.3-70B-Instruct", "someone/Llama-3.3-70B-Instruct"),
+    ],
+)
+def test_a_model_is_served_by_its_full_name(model, served, exported, words):
+    made = exported("vllm", model=model, weights="bf16", kv="bf16")
+    assert words(next(iter(made.files.values())))[2] == served
+
+
+def test_a_name_whose_organisation_nobody_knows_is_told(exported):
+    made = exported("vllm", model="Llama-3.3-70B-Instruct-AWQ-INT4", weights="bf16", kv="bf16")
+    assert any(note.startswith("No organisation of Llama-3.3-70B-Inst") for note in made.notes)
+    assert not any("organisation" in note for note in exported("vllm", weights="bf16").notes)
+
+
 def test_an_unknown_model_needs_its_checkpoint_named(exported, words):
     with pytest.raises(InputError, match="name a checkpoint"):
         exported("vllm", model="nobody/nothing")

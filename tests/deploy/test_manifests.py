@@ -1,5 +1,6 @@
 """Kubernetes, KServe and SkyPilot files: they fit their schemas and start what was planned."""
 
+import json
 import shlex
 
 import jsonschema
@@ -262,3 +263,54 @@ def test_what_a_target_cannot_express_is_refused_with_the_reason(case, exported)
     target, changes, reason = REFUSED[case]
     with pytest.raises(InputError, match=reason):
         exported(target, **changes)
+
+
+CONFIG = (
+    '{"architectures": ["LlamaForCausalLM"], "model_type": "llama", "hidden_size": 4096,'
+    ' "num_hidden_layers": 32, "num_attention_heads": 32, "num_key_value_heads": 8,'
+    ' "intermediate_size": 14336, "vocab_size": 128256, "max_position_embeddings": 32768,'
+    ' "torch_dtype": "bfloat16"}'
+)
+
+
+@pytest.mark.parametrize("target", ["kubernetes", "kserve", "skypilot"])
+@pytest.mark.parametrize("model", ["./myhf", "./myhf/config.json", "myhf/config.json"])
+def test_a_model_folder_is_served_from_where_the_file_says_to_mount_it(
+    model, target, exported, tmp_path
+):
+    (tmp_path / "myhf").mkdir()
+    (tmp_path / "myhf" / "config.json").write_text(CONFIG)
+    made = exported(target, model=model, weights="bf16", kv="bf16", **ONE_EACH)
+    (text,) = made.files.values()
+    said = "Mount the folder ./myhf at /models/myhf in every container"
+    assert f"# NOTE: {said}" in text
+    assert any(said in note for note in made.notes)
+    served = yaml.safe_load(text.split("---\n")[0])
+    words = {
+        "kubernetes": lambda: served["spec"]["template"]["spec"]["containers"][0]["command"],
+        "kserve": lambda: [served["spec"]["model"]["uri"].removeprefix("file://")],
+        "skypilot": lambda: shlex.split(served["run"]),
+    }[target]()
+    assert "/models/myhf" in words
+    assert not [word for word in words if word.startswith("./")]
+
+
+def test_folders_of_checkpoint_and_head_are_mounted_too(exported):
+    drafts = {"speculation": "eagle3", "draft_tokens": 3, "acceptance": [0.7, 0.9]}
+    made = exported("kubernetes", checkpoint="/data/fp8", head="../heads/eagle", **drafts)
+    text = by_kind(made)["Deployment"]["spec"]["template"]["spec"]["containers"][0]["command"]
+    assert "/data/fp8" in text
+    assert json.loads(value(text, "--speculative-config"))["model"] == "/models/eagle"
+    mounts = [note for note in made.notes if note.startswith("Mount the folder ")]
+    assert [note.split(" in ")[0].removeprefix("Mount the folder ") for note in mounts] == [
+        "/data/fp8 at /data/fp8",
+        "../heads/eagle at /models/eagle",
+    ]
+
+
+def test_a_script_of_this_machine_mounts_nothing(exported, tmp_path):
+    (tmp_path / "myhf").mkdir()
+    (tmp_path / "myhf" / "config.json").write_text(CONFIG)
+    made = exported("vllm", model="./myhf", weights="bf16", kv="bf16")
+    assert "vllm serve ./myhf" in next(iter(made.files.values()))
+    assert not any("Mount" in note for note in made.notes)
