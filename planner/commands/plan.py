@@ -27,6 +27,7 @@ from planner.commands.inputs import placed, read_slo, read_space, recorded_load
 from planner.commands.slo_names import known_model
 from planner.cost import Quotes, allowed_offers, quote
 from planner.cost_owned import owned_offers, use_of
+from planner.deploy.needs import picks_need
 from planner.errors import InputError
 from planner.search.columns import archives
 from planner.search.problem import Problem
@@ -312,6 +313,9 @@ def to_record(work: Work, result: Result, inputs: Inputs) -> PlanRecord:
             *not_sold(work.slo, sold),
             *_of_trace(work, result),
             *assumed(work.catalog, work.slo, (*chosen.options, *chosen.untrusted)),
+            *picks_need(
+                work.catalog, work.architecture.native_format, chosen.options, chosen.picks
+            ),
             *checked(work.slo, result.checks, chosen.picks),
         ),
         search=SearchReport(

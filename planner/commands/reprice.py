@@ -12,6 +12,7 @@ from planner.catalog.offers import newest_seen
 from planner.commands.day import checked_day
 from planner.commands.stored import OTHER_CATALOG, Stored, by_class, open_plan
 from planner.cost import allowed_offers, quote
+from planner.deploy.needs import TO_DEPLOY, picks_need
 from planner.files import digest, parse_yaml
 from planner.select.answers import answers
 from planner.select.changes import Changes, changes
@@ -53,6 +54,7 @@ RENEWED = (
     FORMULA_MISSES,
     NOT_SOLD,
     OTHER_CATALOG,
+    TO_DEPLOY,
     "Formula at the steady peak rate: ",  # in plans of older versions
     "No simulation has checked these picks",  # in plans of older versions
 )
@@ -181,7 +183,7 @@ class _Prices:
 
 
 def _record(stored: Stored, catalog: Catalog, prices: _Prices, chosen: Selection) -> PlanRecord:
-    old = stored.record
+    old, native = stored.record, stored.scene.architecture.native_format
     inputs = old.inputs.model_copy(update={"as_of": prices.day, "catalog_digest": prices.digest})
     search = old.search.model_copy(update={"hypervolume": chosen.hypervolume})
     guessed = tuple(assumed(catalog, stored.slo, (*chosen.options, *chosen.untrusted)))
@@ -196,6 +198,7 @@ def _record(stored: Stored, catalog: Catalog, prices: _Prices, chosen: Selection
         *guessed,
         *(() if old.search.proven else (UNPROVEN,)),
         *stored.notes,
+        *picks_need(catalog, native, chosen.options, chosen.picks),
         *checked(stored.slo, old.verification, chosen.picks),
     )
     return old.model_copy(

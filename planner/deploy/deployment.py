@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from planner.catalog import Catalog, version_numbers
 from planner.catalog.models import full_name
 from planner.deploy.folders import is_folder, model_folder
+from planner.deploy.needs import HEAD, Needs, needs
 from planner.errors import Fault, InputError
 from planner.importers.hub import PREFIX, name_on_hub, revision_on_hub
 from planner.spec.architecture import Architecture, MoeFfn
@@ -23,8 +24,6 @@ from planner.spec.slo import Slo
 OFF = "off"
 MOST_MEMORY = 0.98
 """No engine starts with all of a GPU's memory."""
-BASE_FORMATS = ("bf16", "fp16")
-"""Checkpoints that an engine may quantize as it loads them."""
 
 
 @dataclass(frozen=True)
@@ -137,8 +136,8 @@ def deployment(
             option.id, [f"{option.engine} {option.generation} is scored only, never deployed"]
         )
     nodes = _nodes(record, option)
-    version = _version(runtime, option)
-    faults = [Fault("", "", reason) for reason in _reasons(runtime, option, nodes, version)]
+    found = needs(runtime, option, architecture.native_format if architecture else "")
+    faults = [Fault("", "", reason) for reason in _reasons(runtime, option, nodes, found.version)]
     if architecture is None and not chosen.checkpoint:
         faults.append(Fault("", "model", "the plan's model is not known here; name a checkpoint"))
     if faults:
@@ -146,7 +145,7 @@ def deployment(
     slo = asked_slo(record)
     vendor = catalog.accelerator(option.accelerator).vendor
     image = runtime.images.get(option.accelerator) or runtime.images.get(vendor) or ""
-    model, quantization = _weights(runtime, option, slo.model, architecture, chosen)
+    model = chosen.checkpoint or _model(option, slo.model, architecture, found)
     revision = revision_on_hub(slo.model) if model == name_on_hub(slo.model) else ""
     return Deployment(
         record=record,
@@ -155,12 +154,12 @@ def deployment(
         digest=digest,
         engine=engine,
         runtime=runtime,
-        version=version,
+        version=found.version,
         vendor=vendor,
-        image=image.format(version=version),
+        image=image.format(version=found.version),
         model=model,
         revision=revision,
-        quantization=quantization,
+        quantization="" if chosen.checkpoint else found.quantization,
         speculator=_settings(runtime.speculation.get(option.speculation), option, chosen),
         nodes=nodes,
         gpus_per_node=option.gpus_per_replica // nodes,
@@ -168,7 +167,7 @@ def deployment(
         context=_context(slo, architecture),
         memory_fraction=_memory_fraction(runtime, option.memory),
         notes=(
-            *_notes(runtime, option, version, model, chosen),
+            *_notes(runtime, option, found, model, chosen),
             *_newest(model, revision, chosen),
         ),
     )
@@ -179,13 +178,6 @@ def _nodes(record: PlanRecord, option: Option) -> int:
         entry.hardware for entry in record.archive if entry.hardware.id == option.hardware
     )
     return math.ceil(option.gpus_per_replica / hardware.gpus_per_instance)
-
-
-def _version(runtime: Runtime, option: Option) -> str:
-    """Return the pinned release, or the first that has what the option needs."""
-    needs = (runtime.kv.get(option.kv), runtime.speculation.get(option.speculation))
-    later = [need.since for need in needs if need is not None and need.since is not None]
-    return max((runtime.version, *later), key=version_numbers)
 
 
 def _reasons(runtime: Runtime, option: Option, nodes: int, version: str) -> Iterator[str]:
@@ -210,22 +202,12 @@ def _reasons(runtime: Runtime, option: Option, nodes: int, version: str) -> Iter
         yield f"{option.gpus_per_replica} GPUs a replica do not divide over {nodes} servers"
 
 
-def _weights(
-    runtime: Runtime,
-    option: Option,
-    model: str,
-    architecture: Architecture | None,
-    chosen: Chosen,
-) -> tuple[str, str]:
-    """Return what the engine loads and the value of its quantization flag."""
-    if chosen.checkpoint or architecture is None:
-        return chosen.checkpoint, ""
-    source = _source(model, architecture)
-    if option.weights == architecture.native_format:
-        return source, ""
-    if architecture.native_format in BASE_FORMATS and option.weights in runtime.online_weights:
-        return source, runtime.online_weights[option.weights]
-    return f"CHECKPOINT-{option.weights}-OF-{source.rsplit('/', 1)[-1]}", ""
+def _model(option: Option, model: str, architecture: Architecture | None, found: Needs) -> str:
+    """Return what the engine loads where nobody names a checkpoint."""
+    source = model if architecture is None else _source(model, architecture)
+    if found.checkpoint:
+        return f"CHECKPOINT-{option.weights}-OF-{source.rsplit('/', 1)[-1]}"
+    return source
 
 
 def _source(model: str, architecture: Architecture) -> str:
@@ -243,7 +225,7 @@ def _settings(
     values: dict[str, str | int] = {
         "$drafts": option.draft_tokens,
         "$drafts_and_bonus": option.draft_tokens + 1,
-        "$head": chosen.head or f"HEAD-{option.speculation}",
+        HEAD: chosen.head or f"HEAD-{option.speculation}",
     }
     return {
         key: values.get(value, value) if isinstance(value, str) else value
@@ -290,20 +272,19 @@ def _memory_fraction(runtime: Runtime, memory: MemoryUse) -> float:
 
 
 def _notes(
-    runtime: Runtime, option: Option, version: str, model: str, chosen: Chosen
+    runtime: Runtime, option: Option, found: Needs, model: str, chosen: Chosen
 ) -> Iterator[str]:
-    if version != runtime.version:
+    if found.newer:
         yield (
-            f"Release {version}: the option needs it; predictions rest on {runtime.version} and "
-            "earlier, so check this option before relying on it."
+            f"Release {found.version}: the option needs it; predictions rest on {runtime.version}"
+            " and earlier, so check this option before relying on it."
         )
-    if model.startswith("CHECKPOINT-"):
+    if found.checkpoint and not chosen.checkpoint:
         yield (
             f"Replace {model} by a checkpoint with {option.weights} weights (or export again with "
             "its name)."
         )
-    needs_head = "$head" in _raw(runtime, option)
-    if needs_head and not chosen.head:
+    if found.head and not chosen.head:
         yield f"Replace HEAD-{option.speculation} by the draft head or model (or export again)."
     if option.evidence != "validated":
         yield f"Predictions for this engine on this accelerator are {option.evidence}."
@@ -320,8 +301,3 @@ def _newest(model: str, revision: str, chosen: Chosen) -> Iterator[str]:
         )
     pin = "" if chosen.checkpoint else f"; to pin one, plan with `model: hub:{model}@COMMIT`"
     yield f"No revision of {model} is recorded, so the newest is loaded{pin}."
-
-
-def _raw(runtime: Runtime, option: Option) -> tuple[object, ...]:
-    speculator = runtime.speculation.get(option.speculation)
-    return tuple(speculator.settings.values()) if speculator is not None else ()

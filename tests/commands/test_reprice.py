@@ -8,12 +8,20 @@ import pytest
 
 from planner.catalog import Catalog, laid_over, load_catalog
 from planner.commands.diff import diff
+from planner.commands.plan import plan
 from planner.commands.reprice import SEARCHED, UNPROVEN, reprice
 from planner.errors import InputError
 from planner.report.json_text import render as as_json
 from planner.spec.record import PlanRecord
 from planner.units import MILLION, SECONDS_PER_HOUR
-from tests.commands.small_plans import CHIPS, price_rows, slo, small_plan, write_prices
+from tests.commands.small_plans import (
+    CHIPS,
+    price_rows,
+    slo,
+    small_plan,
+    space,
+    write_prices,
+)
 
 
 @pytest.fixture(scope="module")
@@ -290,3 +298,15 @@ def test_an_archive_that_is_not_proven_is_searched_again(catalog: Catalog, old: 
     assert found.record.picks == old.picks
     assert SEARCHED in found.record.assumptions
     assert found.proven
+
+
+def test_what_the_picks_need_is_told_of_the_picks_at_the_new_prices(catalog: Catalog):
+    old = plan(slo(), catalog=catalog, space=space(weights=("int4",)), prove=True, verify=False)
+    formats = {option.id: option.weights for option in old.options}
+    names = ", ".join(pick for pick, one in old.picks.items() if formats[one] == "int4")
+    (told,) = [note for note in old.assumptions if note.startswith("To deploy ")]
+    said = "supply a checkpoint with int4 weights, the release is bf16."
+    assert told == f"To deploy {names}: {said}"
+    stale = tuple(note.replace(names, "nobody") for note in old.assumptions)
+    again = reprice(old.model_copy(update={"assumptions": stale}), catalog=catalog).record
+    assert [note for note in again.assumptions if note.startswith("To deploy ")] == [told]
