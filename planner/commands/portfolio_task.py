@@ -25,7 +25,7 @@ from planner.model.arrays import Floats, Indices
 from planner.search.columns import STANDARD, archives
 from planner.search.problem import Reach
 from planner.search.search import INTERRUPTED, Found, Settings, search
-from planner.search.setup import Setting, reach_of, setting, with_reach
+from planner.search.setup import Setting, everywhere, reach_of, setting, with_reach
 from planner.select.answers import Mask, answers
 from planner.select.deploy import Scene
 from planner.select.front import front
@@ -144,7 +144,8 @@ class _Workload:
     def _search(self, part: Part, near: bool) -> _Searched:
         task, common = self.task, self.task.common
         made = task.setting(part)
-        problem = with_reach(made.problem, _part_reach(task.reach, part) if near else Reach())
+        reach = _part_reach(task.reach, part)
+        problem = with_reach(made.problem, reach) if near else everywhere(made.problem)
         guide = np.array([quote(common.catalog, sold).prices[0] for sold in made.offers])
         found = search(problem, guide, common.settings)
         if found.stopped == INTERRUPTED:
@@ -189,7 +190,7 @@ def _planned(workload: _Workload, plan: Asked) -> tuple[Work, PlanRecord]:
         reach = reach_of(plan.slo, plan.slack) if near else Reach()
         kept = own_archive(searched.archive, plan, common.catalog, WHOLE, reach)
         chosen = front(answers(kept), kept, work.quotes(), plan.slo)
-        if len(chosen.rows) or len(chosen.untrusted):
+        if len(chosen.rows):
             break
     result = Result(searched.found, kept, chosen)
     if common.verify and plan.slo.traffic.offline is None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from dataclasses import replace
+from datetime import date
 from pathlib import Path
 
 import openpyxl
@@ -24,6 +25,7 @@ from planner.report.html_data import page_data
 from planner.report.json_text import render as as_json
 from planner.report.pack import Pack
 from planner.report.why import render as why_text
+from planner.spec.offer import ExchangeRate
 from planner.spec.record import PlanRecord
 from tests.cli.runner import run
 from tests.commands.small_plans import price_rows, small_plan, write_prices
@@ -191,7 +193,8 @@ def test_a_report_without_rates_shows_all_but_how_firm_the_picks_are(in_euro: Pa
     (note,) = write_report(in_euro, to)
     assert note.startswith("How firm the picks are is left out: the catalog lacks a rate for EUR")
     assert note in told(to)
-    known = replace(own, usd_per_unit={**own.usd_per_unit, "EUR": 1.1})
+    rate = ExchangeRate(usd=1.1, date=date(2026, 11, 2), source="ECB")
+    known = replace(own, exchange={"EUR": rate})
     assert write_report(in_euro, to, catalog=known) == ()
     with pytest.raises(InputError, match="lacks a rate for EUR"):
         write_report(in_euro, to, catalog=own)

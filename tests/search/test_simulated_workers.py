@@ -45,6 +45,8 @@ class Endless(Formula):
 def alone(where, folder: Path) -> None:
     """A process of its own for a study of two workers that never end."""
     tempfile.tempdir = str(folder)
+    # A shell lets its background jobs ignore Ctrl-C.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     with ending_in_order(), temporary_folder("plan-study-") as temporary:
         study = store(temporary / "s.log")
         run_processes(job(where, Endless(folder=str(folder / "pids"))), study, 2, nothing)
