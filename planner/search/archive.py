@@ -13,6 +13,9 @@ from planner.search.inner import Rows, homes, objectives, within_reach
 from planner.search.problem import Problem
 from planner.search.shapes import ShapeTable
 
+UNSEEN = 1
+"""What a layout that no measurement has seen adds to the number of its set."""
+
 
 @dataclass(frozen=True)
 class Entries(Columns):
@@ -61,8 +64,8 @@ class Archive:
     An engine dominates nothing of another: how far predictions may be off, and so what they must
     keep to hold a target with confidence, differs by engine, and where a simulation refutes the
     best of one, another takes its place. And layouts that no measurement has seen (pipeline
-    stages, replicas across servers) dominate nothing of those that some have: picks may not rest
-    on them.
+    stages, replicas across servers) dominate nothing of those that some has, though these do:
+    picks may not rest on them.
 
     Attributes:
         problem, table: What the entries point into.
@@ -98,13 +101,19 @@ class Archive:
         placed, seen = rows.take(row), served[row]
         points = objectives(self.problem, self.table, placed, hardware, seen)
         new = Entries(hardware, placed, points, seen)
-        concerned = np.isin(self.sets(self.entries), np.unique(self.sets(new)))
+        concerned = np.isin(self.sets(self.entries) // 2, np.unique(self.sets(new) // 2))
         some = canonical(self.table, joined([self.entries.take(concerned), new]))
-        some = some.take(nondominated(some.points, self.sets(some)))
+        kind = self.sets(some)
+        hidden = (kind % 2 == UNSEEN) & ~nondominated(some.points, kind // 2)
+        some = some.take(nondominated(some.points, kind) & ~hidden)
         self.entries = self._by_set(joined([self.entries.take(~concerned), some]))
 
     def sets(self, entries: Entries) -> Indices:
-        """Return the number of the set that each entry is compared in, (n,)."""
+        """Return the number of the set that each entry is compared in, (n,).
+
+        Twice that of its hardware class and engine, and UNSEEN more for layouts that no
+        measurement has seen.
+        """
         return self.sets_of(entries.hardware, entries.rows)
 
     def sets_of(self, hardware: Indices, rows: Rows) -> Indices:
@@ -114,7 +123,8 @@ class Archive:
         layout, base = self.table.bases.layout, self.table.base_of[rows.shape]
         inside = np.array([h.gpus for h in tables.hardware])[hardware]
         unseen = (layout.pp[base] > 1) | (layout.tp[base] * layout.dp[base] > inside)
-        numbers: Indices = 2 * (hardware * stacks + self.table.shapes.stack[rows.shape]) + unseen
+        pair = hardware * stacks + self.table.shapes.stack[rows.shape]
+        numbers: Indices = 2 * pair + UNSEEN * unseen
         return numbers
 
     def _by_set(self, entries: Entries) -> Entries:

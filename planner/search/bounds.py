@@ -25,7 +25,7 @@ from planner.model.queueing.service import (
 )
 from planner.model.queueing.steady import HIGHEST_SHARE, LEAST_PEAKEDNESS
 from planner.model.workload import Workload
-from planner.search.archive import Archive
+from planner.search.archive import UNSEEN, Archive
 from planner.search.inner import Rows, figures, homes, objectives, row_candidates
 from planner.search.problem import Problem
 from planner.search.shapes import ShapeTable
@@ -122,7 +122,10 @@ def beatable(archive: Archive, rows: Rows, hopes: Floats) -> Mask:
     points = objectives(problem, table, placed, hardware, hopes[at[row]])
     known = archive.entries
     asked_in = archive.sets_of(hardware, placed)
-    lost = matched(archive.sets(known), known.points, asked_in, points)
+    known_in = archive.sets(known)
+    lost = matched(known_in, known.points, asked_in, points)
+    unseen = asked_in % 2 == UNSEEN
+    lost[unseen] |= matched(known_in, known.points, asked_in[unseen] - UNSEEN, points[unseen])
     open_rows[at[row[~lost]]] = True
     return open_rows
 

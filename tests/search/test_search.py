@@ -76,9 +76,10 @@ def test_enumeration_is_the_definition():
             point = (need, ttft, tpot, table.loss[shape])
             kept.setdefault((int(home), engine, unseen), []).append(point)
     expected = set()
-    for (home, *_), points in kept.items():
+    for (home, engine, unseen), points in kept.items():
+        rivals = points + (kept.get((home, engine, False), []) if unseen else [])
         for p in points:
-            if not any(q != p and all(a <= b for a, b in zip(q, p, strict=True)) for q in points):
+            if not any(q != p and all(a <= b for a, b in zip(q, p, strict=True)) for q in rivals):
                 expected.add((float(home), *map(float, p)))
     assert expected
     assert vectors(found.entries) == expected
