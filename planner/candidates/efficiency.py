@@ -6,6 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from statistics import NormalDist
 
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
 from planner.candidates.memory_rule import memory_row
 from planner.model.arrays import Parameters
 from planner.spec.accelerator import Accelerator
@@ -187,23 +190,36 @@ def evidence(efficiency: Efficiency, generation: str, accelerator: Accelerator) 
     return max(found, key=RANK.__getitem__) if found else "unvalidated"
 
 
-def layout_evidence(stack: Evidence, *, pp: int, spans: bool, speculates: bool) -> Evidence:
+def unmeasured(tp: ArrayLike, pp: ArrayLike, dp: ArrayLike, server: ArrayLike) -> NDArray[np.bool_]:
+    """Mark the layouts that the fit saw none of: with pipeline stages, or across servers.
+
+    Args:
+        tp, pp, dp: Parallel degrees, (n,) or one.
+        server: GPUs of a server, likewise.
+
+    >>> unmeasured([8, 8, 16], [1, 2, 1], 1, 8).tolist()
+    [False, True, True]
+    """
+    result: NDArray[np.bool_] = np.greater(pp, 1) | (np.multiply(tp, dp) > server)
+    return result
+
+
+def layout_evidence(stack: Evidence, *, unmeasured: bool, speculates: bool) -> Evidence:
     """Return how well a deployment is known: the worst of what is known of its parts.
 
-    The fit saw replicas inside one server, without pipeline stages; speculation was measured on
-    too few stacks to call any of them validated (planner/model/README.md).
+    Speculation was measured on too few stacks to call any of them validated
+    (planner/model/README.md).
 
     Args:
         stack: How well its engine generation is known on its accelerator.
-        pp: Pipeline stages.
-        spans: Whether a replica, stages aside, spans servers.
+        unmeasured: What ``unmeasured`` says of its layout.
         speculates: Whether it drafts tokens.
 
-    >>> layout_evidence("validated", pp=1, spans=False, speculates=True)
+    >>> layout_evidence("validated", unmeasured=False, speculates=True)
     'wide'
-    >>> layout_evidence("wide", pp=2, spans=False, speculates=False)
+    >>> layout_evidence("wide", unmeasured=True, speculates=False)
     'unvalidated'
     """
-    layout: Evidence = "unvalidated" if pp > 1 or spans else "validated"
+    layout: Evidence = "unvalidated" if unmeasured else "validated"
     drafts: Evidence = "wide" if speculates else "validated"
     return max((stack, layout, drafts), key=RANK.__getitem__)

@@ -17,6 +17,7 @@ from planner.candidates.efficiency import (
     global_parameters,
     interval,
     layout_evidence,
+    unmeasured,
 )
 from planner.candidates.points import (
     Batch,
@@ -177,8 +178,8 @@ def _scored(catalog: Catalog, batch: Batch, columns: Scores, fits: Flags, row: i
 
 def _evidence(catalog: Catalog, r: Resolved) -> Evidence:
     stack = evidence(catalog.efficiency, r.stack.generation.id, r.hardware.accelerator)
-    spans = r.point.tp * r.point.dp > r.hardware.gpus
-    return layout_evidence(stack, pp=r.point.pp, spans=spans, speculates=r.method is not None)
+    unseen = bool(unmeasured(r.point.tp, r.point.pp, r.point.dp, r.hardware.gpus))
+    return layout_evidence(stack, unmeasured=unseen, speculates=r.method is not None)
 
 
 def _intervals(catalog: Catalog, batch: Batch, columns: Scores) -> Scores:

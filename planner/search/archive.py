@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from planner.candidates.efficiency import unmeasured
 from planner.model.arrays import Columns, Floats, Indices
 from planner.pareto import nondominated
 from planner.search.inner import Rows, homes, objectives, within_reach
@@ -122,7 +123,7 @@ class Archive:
         stacks = len(tables.stacks)
         layout, base = self.table.bases.layout, self.table.base_of[rows.shape]
         inside = np.array([h.gpus for h in tables.hardware])[hardware]
-        unseen = (layout.pp[base] > 1) | (layout.tp[base] * layout.dp[base] > inside)
+        unseen = unmeasured(layout.tp[base], layout.pp[base], layout.dp[base], inside)
         pair = hardware * stacks + self.table.shapes.stack[rows.shape]
         numbers: Indices = 2 * pair + UNSEEN * unseen
         return numbers
