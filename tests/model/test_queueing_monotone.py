@@ -25,7 +25,8 @@ ROUTINGS = ("random", "round_robin", "least_loaded")
 ROUNDING = 1e-5
 # Of the pairs of the sample, this share breaks a law by more than rounding, and no more.
 RARE = {0.5: 6e-5, 0.95: 6e-5, 0.99: 7e-4}
-LARGEST = 0.01
+# By how much at most: a p99 rests on tails that two moments describe.
+LARGEST = {0.5: 0.01, 0.95: 0.01, 0.99: 0.03}
 # Of ordinary pairs 1 in 30,000 falls by that much at most.
 ORDINARY_FALL = 1e-3
 
@@ -112,4 +113,4 @@ def test_of_20_000_odd_pairs_hardly_any_breaks_the_laws_beyond_rounding(metric, 
     falls = np.concatenate([f for m, s, f in odd_pairs() if (m, s) == (metric, share)])
     assert len(falls) > 15_000
     assert (falls > ROUNDING).mean() <= RARE[share]
-    assert falls.max() <= LARGEST
+    assert falls.max() <= LARGEST[share]

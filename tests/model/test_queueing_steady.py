@@ -46,7 +46,7 @@ def test_prompts_cost_what_they_do_beside_those_that_arrive_with_them(kind, burs
     full = saturation(s)
     rate = np.random.default_rng(11).uniform(0.1, 0.98, len(c)) * full.rate
     bursts = np.full(len(c), burstiness)
-    arrivals = Arrivals(rate, bursts, 1 + (bursts - 1) * w.peakedness)
+    arrivals = Arrivals(rate, bursts, 1 + (bursts - 1) * w.peakedness, np.ones_like(rate))
     found = steady_batch(s, full, arrivals).step.time
     plain = consistent_step(s, np.maximum(full.slots, 1.0), arrivals)
     error = np.abs(found / plain - 1)

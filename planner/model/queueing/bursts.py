@@ -12,6 +12,9 @@ LEAST_AT_RANDOM = 0.5
 """Two servers at random make clockwork arrivals that irregular, but only half of them come to each:
 nobody waits longer for it. So a single one is taken to see no smoother ones."""
 
+CLOCKED = 0.25
+"""Power of the burstiness over the servers, with the least loaded of them chosen: see below."""
+
 
 def _random(burstiness: float, servers: Floats) -> Floats:
     return np.maximum(1.0 + (burstiness - 1.0) / servers, LEAST_AT_RANDOM)
@@ -68,6 +71,29 @@ def burst_size(burstiness: Floats, expected: Floats) -> Floats:
     arrived = -np.expm1(-2.41 * c**-0.35 * np.maximum(expected, 1e-12) ** (0.68 * c**-0.3))
     result: Floats = 1.0 + 0.5 * extra * arrived
     return result
+
+
+def timed_share(burstiness: float, servers: Floats, routing: str) -> Floats:
+    """Share of the requests that reach a server by the clock; of the others as many a step, (n,).
+
+    The least loaded server is one where a request has just ended, and as many end in a long step
+    as in a short one. So a server that prompts slow down is avoided; the more so the less the
+    load of the whole fleet moves meanwhile, which takes new requests to all of them.
+
+    Args:
+        burstiness: Squared CV of the gaps between all arrivals.
+        servers: Servers that share them, (n,).
+        routing: random, round_robin or least_loaded.
+
+    Source:
+        The form follows the spread of counts, the power our simulator (fleets of 2 to 32):
+        planner/model/README.md#queueing.
+    """
+    if routing != "least_loaded":
+        return np.ones_like(servers)
+    moving = np.minimum(np.maximum(burstiness, 1.0) / servers, 1.0)
+    share: Floats = moving**CLOCKED
+    return share
 
 
 def number_spread(burstiness: float, peakedness: float, servers: Floats, routing: str) -> Floats:

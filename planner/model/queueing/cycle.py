@@ -2,7 +2,8 @@
 
 What arrives during a step is computed in the next one, so steps form a chain: a step takes a
 pause (the decoding sequences' share) plus the prompts that arrived during the one before. With no
-pause this is the M/G/1 queue, with one it is M/G/1 with gated vacations.
+pause this is the M/G/1 queue, with one it is M/G/1 with gated vacations. Where the least loaded
+server is chosen, part of the requests come by the step, however long it is.
 """
 
 from __future__ import annotations
@@ -21,6 +22,9 @@ LEAST_VARIATION = 0.2
 HIGHEST_SHAPE = 0.45
 """Of a generalised Pareto: -1 is uniform, 0 exponential; second moments exist below 0.5."""
 LEAST_SHAPE = 1e-6
+LONGEST = 2.2
+"""Longest wait over the mean, at least. If all up to it were as likely it were 2; a little more
+keeps it from falling as the load rises, as the two moments alone would have it."""
 HORIZON = 2.0
 """Cycles over which a burst counts: the one under way and the next."""
 
@@ -36,6 +40,7 @@ class Cycle:
         second: Rate of its second moment, bursts included [s].
         empty: Probability that no prompt arrives in a step.
         mean: Mean step [s].
+        timed: Share of the prompts that come the more the longer a step is.
         met, met_square: Mean and mean square of the step that an arrival meets [s], [s^2].
     """
 
@@ -45,8 +50,15 @@ class Cycle:
     second: Floats
     empty: Floats
     mean: Floats
+    timed: Floats
     met: Floats
     met_square: Floats
+
+    @property
+    def open(self) -> Floats:
+        """Mean time for which prompts arrive in the step that an arrival meets [s], (n,)."""
+        result: Floats = (1.0 - self.timed) * self.mean + self.timed * self.met
+        return result
 
 
 @dataclass(frozen=True)
@@ -96,7 +108,7 @@ def prompt_wait(s: Service, batch: Batch, arrivals: Arrivals) -> Wait:
     # Of an idle server: what fewer of those behind a prompt fit, it does not wait less by.
     spare = np.ceil(s.tokens / s.budget) * s.budget - s.tokens
     # Of a geometric number of prompts, as much as finds room: exact up to the room of one.
-    later = arrivals.rate * cycle.met / 2.0 + size - 1.0
+    later = arrivals.rate * cycle.open / 2.0 + size - 1.0
     fit = w.mean(np.minimum(spare / (s.tokens_mean * (1.0 + later)), 1.0))
     wait = _moments(s, batch, cycle, size, fit)
     quiet = cycle.empty * cycle.pause / cycle.mean / size
@@ -105,7 +117,7 @@ def prompt_wait(s: Service, batch: Batch, arrivals: Arrivals) -> Wait:
     shape, scale = _pareto(wait, quiet, cycle.pause, other)
     mean = wait.mean - quiet * (1.0 - awake) * cycle.pause / 2.0
     first = w.mean(own)
-    unserved = cycle.met / 2.0 + (size - 1.0) / arrivals.rate
+    unserved = cycle.open / 2.0 + (size - 1.0) / arrivals.rate
     exposed = first + wait.served + (1.0 - fit) * unserved
     usual = _last_step_sharing(s, batch, arrivals, own, spare)
     return Wait(
@@ -137,20 +149,23 @@ def _cycle(s: Service, batch: Batch, arrivals: Arrivals) -> tuple[Cycle, Floats]
     # What a step with prompts takes beside their work, which however many share.
     base = s.mixed * pause + w.mean(batch.fixed)
     expected = arrivals.rate * batch.step.time
-    plain = _chain(s, (pause, base), one, load, (rate * two, rate * three), -np.expm1(-expected))
+    # In each step of a prompt that takes several, requests end and others come.
+    further = s.mixed * w.mean((batch.cut.steps - 1.0) * time) * batch.step.time
+    by_step = 1.0 - np.minimum(further / np.maximum(two, 1e-12), 1.0)
+    prompt = one, load, 1.0 - (1.0 - arrivals.timed) * by_step
+    plain = _chain(s, (pause, base), prompt, (rate * two, rate * three), -np.expm1(-expected))
     size = burst_size(arrivals.burstiness, HORIZON * arrivals.rate * plain.met)
     extra = size - 1.0
     second = rate * (two + 2.0 * extra * one * one)
     third = rate * (three + 6.0 * size * extra * two * one + 6.0 * size * extra * extra * one**3)
     some = -np.expm1(-expected / size)
-    return _chain(s, (pause, base), one, load, (second, third), some), size
+    return _chain(s, (pause, base), prompt, (second, third), some), size
 
 
 def _chain(
     s: Service,
     fixed: tuple[Floats, Floats],
-    each: Floats,
-    load: Floats,
+    prompt: tuple[Floats, Floats, Floats],
     rates: tuple[Floats, Floats],
     some: Floats,
 ) -> Cycle:
@@ -159,26 +174,32 @@ def _chain(
     Args:
         s: The server.
         fixed: Fixed part of a step without and with prompts [s], (n,).
-        each: Mean prompt time [s], (n,).
-        load: Prompt time per second, (n,).
+        prompt: Mean prompt time [s], prompt time per second, and Cycle.timed, (n,).
         rates: Rates of the second and third moments of prompt time, (n,).
         some: Probability that prompts arrive in a step that decodes, (n,).
     """
-    (pause, base), (second, third) = fixed, rates
+    (pause, base), (each, load, timed), (second, third) = fixed, prompt, rates
     # Where prompts go first, each decode step with arrivals brings a step of prompts alone.
     none = np.where(s.mixed > 0, 1.0 - some, 1.0 / (1.0 + some))
     one = (none * pause + (1.0 - none) * base) / (1.0 - load)
     two = none * pause**2 + (1.0 - none) * base**2
-    two = (two + (2.0 * base * load + second) * one) / (1.0 - load**2)
-    spread = load**2 * two + second * one
+    two = two + (2.0 * base * load + second) * one
+    two = (two + load**2 * (1.0 - timed**2) * one**2) / (1.0 - (load * timed) ** 2)
+    # Moments of the time for which prompts arrive in a step; of the third what is known of it.
+    square = one**2 + timed**2 * (two - one**2)
+    cube = (1.0 - timed) ** 2 * (1.0 + 2.0 * timed) * one**3
+    cube = cube + 3.0 * (1.0 - timed) * timed**2 * one * two
     three = (
         none * pause**3
         + (1.0 - none) * base**3
-        + 3.0 * base * (base * load * one + spread)
-        + 3.0 * load * second * two
+        + 3.0 * base * (base * load * one + load**2 * square + second * one)
+        + 3.0 * load * second * square
         + third * one
-    ) / (1.0 - load**3)
-    return Cycle(pause, each, load, second, none, one, two / one, three / one)
+        + load**3 * cube
+    ) / (1.0 - (load * timed) ** 3)
+    met = (1.0 - timed) * one + timed * two / one
+    met_square = (1.0 - timed) * two + timed * three / one
+    return Cycle(pause, each, load, second, none, one, timed, met, met_square)
 
 
 def _own_time(s: Service, batch: Batch, arrivals: Arrivals) -> tuple[Floats, Floats, Floats]:
@@ -214,10 +235,14 @@ def _moments(s: Service, batch: Batch, cycle: Cycle, size: Floats, fit: Floats) 
     # Only the work of others counts in the own step, not their further steps.
     paid = batch.cost.work_mean / np.maximum(cycle.each, 1e-12)
     one = paid * cycle.load
-    grown = 1.0 + fit * one
-    mean = cycle.met / 2.0 * (grown + one)
-    square = cycle.met_square * (grown**2 + grown * one + one**2) / 3.0
-    square = square + paid * paid * cycle.second * cycle.met * (1.0 + fit) / 2.0
+    after = fit * one
+    mean = 0.5 * (cycle.met + (after + one) * cycle.open)
+    usual, timed = (1.0 - cycle.timed) * cycle.mean, cycle.timed
+    both = usual * cycle.met + timed * cycle.met_square
+    open_square = usual * (cycle.open + timed * cycle.met) + timed**2 * cycle.met_square
+    square = cycle.met_square + (2.0 * after + one) * both
+    square = (square + (after**2 + after * one + one**2) * open_square) / 3.0
+    square = square + paid * paid * cycle.second * cycle.open * (1.0 + fit) / 2.0
     # Members of the own burst: as many before as after, each a geometric number.
     time = batch.cost.work_mean
     extra = size - 1.0
@@ -225,7 +250,7 @@ def _moments(s: Service, batch: Batch, cycle: Cycle, size: Floats, fit: Floats) 
     member_square = extra * s.workload.mean(batch.cost.work**2) + 2.0 * extra * extra * time * time
     mates = (1.0 + fit) * member
     mates_square = (1.0 + fit) * member_square + 2.0 * fit * member * member
-    served = cycle.met / 2.0 * one * (1.0 + fit) + mates
+    served = cycle.open / 2.0 * one * (1.0 + fit) + mates
     return _Moments(mean + mates, square + 2.0 * mean * mates + mates_square, served)
 
 
@@ -239,7 +264,7 @@ def _pareto(wait: _Moments, quiet: Floats, pause: Floats, other: Floats) -> tupl
     square = (wait.square - quiet * pause * pause / 3.0) / busy
     variation = np.maximum(square / (mean * mean) - 1.0, LEAST_VARIATION)
     # The longest wait is mean * (1 - 1 / shape).
-    least = -1.0 / (np.maximum(other / mean, 2.0) - 1.0)
+    least = -1.0 / (np.maximum(other / mean, LONGEST) - 1.0)
     shape = np.clip(0.5 * (1.0 - 1.0 / variation), least, HIGHEST_SHAPE)
     shape = np.where(np.abs(shape) < LEAST_SHAPE, LEAST_SHAPE, shape)
     return shape, mean * (1.0 - shape)

@@ -12,6 +12,7 @@ from planner.model.queueing.bursts import (
     met_share,
     number_spread,
     split_burstiness,
+    timed_share,
 )
 from planner.model.queueing.cycle import Wait, prompt_wait
 from planner.model.queueing.saturation import Saturation, saturation
@@ -64,7 +65,8 @@ def steady_state(
     most = np.where(full.slots >= 1.0, full.rate * servers, 0.0)
     here = np.clip(rate / servers, LEAST_RATE, CLOSEST_TO_CAPACITY * full.rate)
     spread = number_spread(w.burstiness, w.peakedness, servers, routing)
-    arrivals = Arrivals(here, split_burstiness(w.burstiness, servers, routing), spread)
+    gaps = split_burstiness(w.burstiness, servers, routing)
+    arrivals = Arrivals(here, gaps, spread, timed_share(w.burstiness, servers, routing))
     batch = steady_batch(s, full, arrivals)
     share = met_share(_present(s, batch, arrivals), spread)
     met = replace(arrivals, rate=np.maximum(share * arrivals.rate, LEAST_RATE))
@@ -115,7 +117,8 @@ def _decoding(
     slowest = batch.step.decode + np.where(s.mixed > 0, 1.0, alone) * full_step(s)
     steps = np.maximum(w.output - 1.0, 1.0) / s.accepted
     beyond = np.maximum(wait.exposed - batch.step.time, 0.0)
-    left = _echoes(batch.response, steps) * _next_step(s, batch, arrivals, beyond)
+    response = arrivals.timed * batch.response
+    left = _echoes(response, steps) * _next_step(s, batch, arrivals, arrivals.timed * beyond)
     behind = np.minimum(left, steps * np.maximum(slowest - batch.step.decode, 0.0))
     more = arrivals.rate * w.mean(behind) / (1.0 - batch.feedback)
     sequences = np.minimum(batch.mean + more, held)
@@ -195,7 +198,7 @@ def _describe(
         crowd=spread.crowd,
         filled=spread.filled,
         filled_step=np.minimum(spread.filled_step, d.slowest),
-        calm=_calm(arrivals, wait, d.steps * d.calm),
+        calm=_calm(arrivals, wait, d),
         calm_step=np.minimum(d.calm, d.slowest),
         fastest=decode_time(s, np.ones_like(d.seen)),
         fullest=decode_time(s, np.maximum(full.slots, 1.0)),
@@ -224,9 +227,10 @@ def _chunk(s: Service, batch: Batch) -> tuple[Floats, Floats]:
     return work + s.parameters.unshared_prefill * overhead, work + s.mixed * overhead
 
 
-def _calm(arrivals: Arrivals, wait: Wait, decoding: Floats) -> Floats:
+def _calm(arrivals: Arrivals, wait: Wait, d: _Decoding) -> Floats:
     """Probability that no prompt is computed while a request decodes, by output node."""
-    exposed = decoding + wait.first
+    timed = arrivals.timed
+    exposed = d.steps * (timed * d.calm + (1.0 - timed) * d.seen) + timed * wait.first
     size = burst_size(arrivals.burstiness, arrivals.rate * exposed)
     result: Floats = np.minimum(np.exp(-arrivals.rate * exposed / size) / size, 0.999)
     return result
@@ -266,15 +270,17 @@ def _step_variance(
     one, fixed = w.mean(time), w.mean(batch.fixed)
     two = w.mean(spread * time * time) + 2.0 * (size - 1.0) * one * one
     without = 1.0 - batch.step.mixed
+    two = np.maximum(two - _in_turn(s, arrivals, steps) * one * one, LEAST)
     work = arrivals.rate * two
     shared = (
         fixed * without * (2.0 * arrivals.rate * one + fixed * batch.step.mixed / batch.step.time)
     )
-    exposed = steps * step + wait.first + wait.mean
-    left = wait.first_variance + wait.variance
+    timed = arrivals.timed
+    exposed = steps * step + timed * (wait.first + wait.mean)
+    left = timed**2 * (wait.first_variance + wait.variance)
 
     def variance(rate: Floats, load: Floats) -> Floats:
-        first, any_step = _echo_squares(load, steps)
+        first, any_step = _echo_squares(timed * load, steps)
         result: Floats = exposed * rate * any_step + load * load * left * first
         return result / (steps * steps)
 
@@ -287,6 +293,21 @@ def _step_variance(
         variance(work, load) + sway**2 * memory,
         filled_step,
     )
+
+
+def _in_turn(s: Service, arrivals: Arrivals, steps: Floats) -> Floats:
+    """Share of the variance that Poisson counts have which the prompts met do not, (nodes, n).
+
+    Where the number at a server hardly varies, one comes for each that ends; and while a request
+    of an output like all others stays, each of the others ends just once.
+
+    Source:
+        A sequence ends at most once in a short time; over long times counts of a renewal process
+        vary as the squared CV of its gaps (D. R. Cox, "Renewal Theory", 1962, section 4.5).
+    """
+    regular = np.maximum(1.0 - arrivals.spread, 0.0) * max(1.0 - s.workload.steps_cv2, 0.0)
+    result: Floats = regular * np.minimum(steps / s.steps, 1.0)
+    return result
 
 
 def _filled(

@@ -48,11 +48,13 @@ class Arrivals:
         rate: Requests per second.
         burstiness: Squared CV of their gaps.
         spread: Variance over mean of the number that they keep at the server, none of which waits.
+        timed: Share of them that come by the clock; of the others as many come in any step.
     """
 
     rate: Floats
     burstiness: Floats
     spread: Floats
+    timed: Floats
 
 
 @dataclass(frozen=True)
