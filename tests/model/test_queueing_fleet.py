@@ -1,4 +1,4 @@
-"""Requests that go to the least loaded server, against plain step-by-step versions."""
+"""Requests that are routed to one of several servers, against plain step-by-step versions."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from planner.model.arrays import Floats
-from planner.model.queueing.bursts import timed_share
+from planner.model.queueing.bursts import timed_share, work_met_in_turn
 from planner.model.queueing.cycle import Cycle, _chain, _moments
 from planner.model.queueing.open_loop import _in_turn
 
@@ -110,3 +110,20 @@ def test_prompts_met_are_poisson_where_numbers_or_lengths_vary_so_much(spread, c
     server = SimpleNamespace(steps=np.full(1, 300.0), workload=SimpleNamespace(steps_cv2=cv2))
     found = _in_turn(server, SimpleNamespace(spread=np.full(1, spread)), np.full((1, 1), 900.0))
     assert found[0, 0] == pytest.approx(share)
+
+
+@pytest.mark.parametrize("times", [[0.5], [1.5], [4.0], [0.2, 0.7, 3.3]])
+def test_arrivals_at_equal_gaps_meet_what_is_left_of_long_prompts(times):
+    # An arrival now, at 0; the earlier ones came 1, 2, ... gaps ago, or at random.
+    lengths, gaps = np.array(times), np.arange(1, 10)[:, None]
+    regular = np.maximum(lengths - gaps, 0).sum(axis=0).mean()
+    fine = np.linspace(0, 10, 200_001)[:, None]
+    random = np.maximum(lengths - fine, 0).mean(axis=1).sum() * 10 / 200_000
+
+    def share(burstiness: float, servers: float) -> float:
+        one = np.array([servers])
+        return work_met_in_turn(burstiness, one, lengths[:, None], lambda x: x.mean(axis=0))[0]
+
+    assert share(1.0, 1e9) == pytest.approx(regular / random, abs=1e-4)
+    assert share(1.0, 1.0) == share(0.0, 1.0) == share(9.0, 4.0) == 1
+    assert share(2.0, 8.0) == pytest.approx(0.25 + 0.75 * regular / random, abs=1e-4)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from planner.model.arrays import Floats
+from planner.model.arrays import LEAST, Floats
 
 LEAST_AT_RANDOM = 0.5
 """Two servers at random make clockwork arrivals that irregular, but only half of them come to each:
@@ -91,8 +91,13 @@ def timed_share(burstiness: float, servers: Floats, routing: str) -> Floats:
     """
     if routing != "least_loaded":
         return np.ones_like(servers)
-    moving = np.minimum(np.maximum(burstiness, 1.0) / servers, 1.0)
-    share: Floats = moving**CLOCKED
+    share: Floats = _of_one(burstiness, servers) ** CLOCKED
+    return share
+
+
+def _of_one(burstiness: float, servers: Floats) -> Floats:
+    """Share that a server has of what makes the load of all vary, arrivals at random at least."""
+    share: Floats = np.minimum(np.maximum(burstiness, 1.0) / servers, 1.0)
     return share
 
 
@@ -128,3 +133,24 @@ def met_share(number: Floats, spread: Floats) -> Floats:
     fewer = np.maximum(1.0 - spread, 0.0)
     result: Floats = 1.0 - fewer / np.maximum(number, 1.0)
     return result
+
+
+def work_met_in_turn(
+    burstiness: float, servers: Floats, times: Floats, mean: Callable[[Floats], Floats]
+) -> Floats:
+    """Of the prompts' work that requests at random meet, the share that those in turn do, (n,).
+
+    Who comes at a server at equal gaps meets what is left of a prompt after one gap, after two, and
+    so on: nothing of a shorter one.
+
+    Args:
+        burstiness: Squared CV of the gaps between all arrivals.
+        servers: Servers that share them, (n,).
+        times: Time that a prompt takes, in mean gaps at a server, by node, (nodes, n).
+        mean: Mean over the nodes, (nodes, n) -> (n,).
+    """
+    gaps = np.floor(times)
+    left = mean(gaps * times - 0.5 * gaps * (gaps + 1.0))
+    regular = left / np.maximum(mean(0.5 * times * times), LEAST)
+    share: Floats = regular + (1.0 - regular) * _of_one(burstiness, servers)
+    return share

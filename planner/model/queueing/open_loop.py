@@ -13,6 +13,7 @@ from planner.model.queueing.bursts import (
     number_spread,
     split_burstiness,
     timed_share,
+    work_met_in_turn,
 )
 from planner.model.queueing.cycle import Wait, prompt_wait
 from planner.model.queueing.saturation import Saturation, saturation
@@ -68,19 +69,33 @@ def steady_state(
     gaps = split_burstiness(w.burstiness, servers, routing)
     arrivals = Arrivals(here, gaps, spread, timed_share(w.burstiness, servers, routing))
     batch = steady_batch(s, full, arrivals)
-    share = met_share(_present(s, batch, arrivals), spread)
-    met = replace(arrivals, rate=np.maximum(share * arrivals.rate, LEAST_RATE))
-    seen = as_seen(batch, share)
-    wait = prompt_wait(s, seen, met)
+    under_way = here * _prompt_time(batch)
+    present = batch.mean + s.workload.mean(under_way)
+    seen, met = _meeting(batch, arrivals, met_share(present, spread))
+    if routing == "round_robin":
+        share = work_met_in_turn(w.burstiness, servers, under_way, s.workload.mean)
+        wait = prompt_wait(s, *_meeting(batch, arrivals, share))
+    else:
+        wait = prompt_wait(s, seen, met)
     busy = np.divide(rate, most, out=np.full_like(most, np.inf), where=most > 0)
     return _describe(s, full, (arrivals, met), (seen, wait), (most, busy, rate))
 
 
-def _present(s: Service, batch: Batch, arrivals: Arrivals) -> Floats:
-    """Mean number of requests at a server, prompts under way included, (n,)."""
-    each = batch.cost.work + batch.cut.whole * (batch.step.decode + batch.fixed)
-    present: Floats = batch.mean + arrivals.rate * s.workload.mean(each)
-    return present
+def _prompt_time(batch: Batch) -> Floats:
+    """Time that a prompt takes beside the decoding sequences, by node [s], (nodes, n)."""
+    time: Floats = batch.cost.work + batch.cut.whole * (batch.step.decode + batch.fixed)
+    return time
+
+
+def _meeting(batch: Batch, arrivals: Arrivals, share: Floats) -> tuple[Batch, Arrivals]:
+    """Return server and arrivals as a request sees them that meets so much of the others' prompts.
+
+    Args:
+        batch, arrivals: As they are.
+        share: Share of the prompts that it meets, (n,).
+    """
+    met = replace(arrivals, rate=np.maximum(share * arrivals.rate, LEAST_RATE))
+    return as_seen(batch, share), met
 
 
 @dataclass(frozen=True)
