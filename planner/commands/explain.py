@@ -319,6 +319,21 @@ def _weakest(o: Option, archive: ClassArchive, margin: Margin) -> str:
     return "the stack with replicas across servers, never measured" if across else ""
 
 
+def _acceptance(o: Option) -> Iterator[Item]:
+    """Yield how likely drafts are accepted, and what the intervals know of its spread."""
+    if o.acceptance is None:
+        return
+    first, decay = (_n(value) for value in o.acceptance)
+    formula, source = f"of draft token i: {first} x {decay}^(i-1)", "speculation.yaml"
+    yield Item("draft acceptance", first, formula, source if o.acceptance_range else "")
+    if o.acceptance_range is None:
+        yield Item("its range", "none known", "taken as exact by intervals and margins")
+    else:
+        low, high = (_n(end) for end in o.acceptance_range)
+        text = "widens the 80 % intervals, not the margins of the targets"
+        yield Item("its range", f"{low} to {high}", text, "speculation.yaml, c1_low, c1_high")
+
+
 def _evidence(o: Option, archive: ClassArchive, margin: Margin) -> Iterator[Item]:
     stack = f"{o.generation} on {o.accelerator}"
     yield Item("speed evidence", EVIDENCE_WORDS[o.evidence], _weakest(o, archive, margin))
@@ -328,9 +343,11 @@ def _evidence(o: Option, archive: ClassArchive, margin: Margin) -> Iterator[Item
         for name in type(o.intervals).model_fields:
             found = getattr(o.intervals, name)
             if found is not None:
-                text = f"{_n(found.low)} to {_n(found.high)}"
+                high = "no bound" if found.high is None else _n(found.high)
+                text = f"{_n(found.low)} to {high}"
                 title = INTERVAL_TITLES.get(name, name)
                 yield Item(f"80 % interval of {title}", text, "", "efficiency.yaml, errors")
+    yield from _acceptance(o)
     for figure in filter(lambda key: rests_on(key, o.weights), archive.hardware.assumed):
         yield Item("assumed", figure, "", f"accelerators/{o.accelerator}.yaml")
     for flag in o.flags:

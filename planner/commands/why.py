@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
+from planner.candidates.acceptance import acceptance
 from planner.candidates.hardware import HardwareClass, hardware_class
 from planner.candidates.points import PointResolver, Rejected, Resolved
 from planner.catalog import Catalog
@@ -13,7 +14,6 @@ from planner.commands.points_file import read_points
 from planner.commands.stored import Stored, open_plan
 from planner.cost_owned import draw_of, use_of
 from planner.errors import Fault, InputError
-from planner.search.setup import acceptance
 from planner.select.answers import answers
 from planner.select.front import front
 from planner.select.named import Named
@@ -90,7 +90,8 @@ def _named(stored: Stored, name: str, r: Resolved) -> Named:
     elif method is not None and method.id in given:
         accepted = (given[method.id].c1, given[method.id].d)
     elif method is not None:
-        accepted = acceptance(method, stored.slo.task, stored.scene.architecture)
+        known = acceptance(method, stored.slo.task, stored.scene.architecture)
+        accepted = (known.c1, known.d)
     return Named(
         name=name,
         engine=stored.catalog.engine(point.engine).id,

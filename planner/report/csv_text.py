@@ -45,7 +45,7 @@ def _interval(name: str) -> list[Column]:
     def column(end: str) -> Callable[[Option], Value]:
         def get(option: Option) -> Value:
             found = getattr(option.intervals, name, None)
-            return None if found is None else float(getattr(found, end))
+            return getattr(found, end, None)
 
         return get
 

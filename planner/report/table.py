@@ -14,7 +14,7 @@ from rich.table import Table
 from planner.counting import counted
 from planner.report import price_words, words
 from planner.report.plot import front_plot
-from planner.spec.option import Latency, Option
+from planner.spec.option import Interval, Latency, Option
 from planner.spec.record import Miss, PlanRecord
 
 Line = tuple[str, Callable[[Option], str]]
@@ -111,17 +111,21 @@ def _intervals(option: Option) -> str:
     named = (
         ("TTFT p95", found.ttft_p95_ms, ("ms", 1.0)),
         ("TPOT p95", found.tpot_p95_ms, ("ms", 1.0)),
-        ("run", run, words.time_unit(run.high if run else 0.0)),
+        ("run", run, words.time_unit((run.high or run.low) if run else 0.0)),
     )
     lines = [
-        f"{name} {words.number(x.low * size)}-{words.number(x.high * size)} {unit}"
+        f"{name} {_ends(x, words.number, size)} {unit}"
         for name, x, (unit, size) in named
         if x is not None
     ]
-    cost = found.usd_per_mtok_full
-    if cost is not None:
-        lines += [f"{words.money(cost.low)}-{words.money(cost.high)} / Mtok", "at full load"]
+    if found.usd_per_mtok_full is not None:
+        lines += [f"{_ends(found.usd_per_mtok_full, words.money)} / Mtok", "at full load"]
     return "\n".join(lines)
+
+
+def _ends(found: Interval, text: Callable[[float], str], size: float = 1.0) -> str:
+    high = "no bound" if found.high is None else text(found.high * size)
+    return f"{text(found.low * size)}-{high}"
 
 
 ONLINE_LINES: tuple[Line, ...] = (

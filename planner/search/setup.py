@@ -8,6 +8,7 @@ from itertools import product
 
 import numpy as np
 
+from planner.candidates.acceptance import acceptance
 from planner.candidates.choices import Tables
 from planner.candidates.demand import (
     context_quantile,
@@ -34,12 +35,10 @@ from planner.spec.offer import Offer
 from planner.spec.precision import KvFormat, WeightFormat
 from planner.spec.slo import Slo
 from planner.spec.space import ALL, SearchSpace
-from planner.spec.speculation import Acceptance, SpeculationMethod
+from planner.spec.speculation import SpeculationMethod
 from planner.units import MILLI, SECONDS_PER_HOUR
 
 OFF = "off"
-ACCEPTANCE_TASKS = {"code": "coding", "reasoning": "math", "long_context": "rag"}
-"""Task of slo.yaml -> task of the acceptance table, where the words differ."""
 FURTHER = (5.0, 8.0, 13.0, 20.0, 32.0, 50.0)
 """Factors on the fewest replicas that are tried where those of the space meet nothing."""
 
@@ -296,34 +295,14 @@ def _drafts(
         if idle or not wanted:
             continue
         methods.append(method)
-        row = acceptance(method, slo.task, architecture)
-        first, decay = (own[method.id].c1, own[method.id].d) if method.id in own else row
+        row = own.get(method.id) or acceptance(method, slo.task, architecture)
+        first, decay = row.c1, row.d
         drafts += [
             Draft(len(methods) - 1, tokens, first, decay)
             for tokens in ranges.get(method.id, tuple(usual))
             if tokens <= method.max_draft_tokens
         ]
     return tuple(methods), tuple(drafts), asked
-
-
-def acceptance(
-    method: SpeculationMethod, task: str, architecture: Architecture
-) -> tuple[float, float]:
-    """Return c1 and d of a method for a task of slo.yaml.
-
-    Of several tiers, the one that the model's own draft layers were trained for. A task without
-    a row takes the row for any task, else the lowest.
-    """
-    tier = "multi-step" if architecture.mtp_trained_steps else "single-module"
-    rows = [row for row in method.acceptance if row.tier in ("", tier)] or list(method.acceptance)
-    name = ACCEPTANCE_TASKS.get(task, task)
-    exact = [row for row in rows if row.task == name] or [r for r in rows if r.task == "any"]
-
-    def low(row: Acceptance) -> float:
-        return row.c1
-
-    best = min(exact or rows, key=low)
-    return best.c1, best.d
 
 
 def _inner(space: SearchSpace) -> Inner:

@@ -26,6 +26,7 @@ from planner.model.memory import (
 )
 from planner.model.queueing import steady_state
 from planner.pareto import rounded_number
+from planner.select.acceptance_range import Moves, Range, acceptance_range, moves
 from planner.select.answers import Priced
 from planner.select.autoscale import autoscaled
 from planner.select.binding import StepShares, binding, step_shares
@@ -65,6 +66,8 @@ class _Figures:
     per_token: Floats
     sequences: Floats
     shares: StepShares
+    ranges: list[Range | None]
+    moves: list[Moves]
 
 
 def options(
@@ -84,7 +87,8 @@ def options(
         return ()
     found = answer.answers
     c = scene.candidates(found.place[rows], found.row[rows])
-    figures = _figures(scene, slo, c)
+    at = zip(found.place[rows].tolist(), found.row[rows].tolist(), strict=True)
+    figures = _figures(scene, slo, c, [acceptance_range(scene, slo, *one) for one in at])
     scaled = autoscaled(scene, slo, shop.quotes, chosen)
     return tuple(
         _option(scene, shop, slo, case, _Row(answer, int(row), figures, i, scaled[i]))
@@ -115,7 +119,7 @@ def number(value: float) -> float:
     return rounded_number(float(value))
 
 
-def _figures(scene: Scene, slo: Slo, c: Candidates) -> _Figures:
+def _figures(scene: Scene, slo: Slo, c: Candidates, ranges: list[Range | None]) -> _Figures:
     w = slo_workload(slo)
     one = np.ones(len(c))
     context = w.context * one
@@ -135,6 +139,8 @@ def _figures(scene: Scene, slo: Slo, c: Candidates) -> _Figures:
         per_token=kv_bytes_per_token(c),
         sequences=pool / np.maximum(kv_bytes(c, held), 1.0),
         shares=step_shares(c, scene.parameters, batch, context),
+        ranges=ranges,
+        moves=moves(scene, slo, c, ranges),
     )
 
 
@@ -174,6 +180,7 @@ def _option(scene: Scene, shop: Shop, slo: Slo, case: QualityCase, r: _Row) -> O
         gpus_per_replica=rows.tp[row] * rows.pp[row] * rows.dp[row],
         spare_replicas=slo.purchase.spare_replicas,
         acceptance=None if off else (rows.accept_first[row], rows.accept_decay[row]),
+        acceptance_range=r.figures.ranges[r.at],
         **shared,
         ttft=_latency(r, "ttft"),
         tpot=tpot,
@@ -193,6 +200,7 @@ def _option(scene: Scene, shop: Shop, slo: Slo, case: QualityCase, r: _Row) -> O
             (_latency(r, "ttft"), tpot, r.maybe(LENGTH)),
             r.column("capacity_tokens_per_s"),
             money.usd_per_mtok_full,
+            r.figures.moves[r.at],
         ),
         flags=reasons(r.answer, slo, r.row),
         binding=binding(r.answer, r.row, r.figures.shares, r.at, _limited(r, limit)),

@@ -145,13 +145,28 @@ def assumed(catalog: Catalog, slo: Slo, chosen: Sequence[Option]) -> Iterator[st
             "Short runs: machines take minutes to start and load the weights, and sellers bill"
             " whole minutes or hours; neither is counted here."
         )
-    drafts = {option.speculation for option in chosen} - {OFF}
-    given = drafts & set(slo.speculation.acceptance)
-    if drafts - given:
-        names = ", ".join(sorted(drafts - given))
-        yield f"Draft acceptance ({names}) is the catalog's for this task; measure your own."
+    yield from _drafts(slo, chosen)
+
+
+def _drafts(slo: Slo, chosen: Sequence[Option]) -> Iterator[str]:
+    """Yield whose acceptance of drafts is used, and how much of its spread is counted."""
+    drafts = {option.speculation: option.acceptance_range for option in chosen}
+    drafts.pop(OFF, None)
+    given = sorted(drafts.keys() & set(slo.speculation.acceptance))
+    for name in sorted(drafts.keys() - set(given)):
+        ends = drafts[name]
+        known = "No range of it is known: intervals and margins leave its spread out."
+        if ends is not None:
+            known = (
+                f"Its range ({ends[0]:g}-{ends[1]:g} for the first token) widens the 80 %"
+                " intervals, not the margins of the targets."
+            )
+        yield f"Draft acceptance ({name}) is the catalog's for this task; measure your own. {known}"
     if given:
-        yield f"Draft acceptance ({', '.join(sorted(given))}) is that of slo.yaml."
+        yield (
+            f"Draft acceptance ({', '.join(given)}) is that of slo.yaml, taken as exact by"
+            " intervals and margins."
+        )
 
 
 def not_sold(slo: Slo, offers: Sequence[Offer]) -> Iterator[str]:

@@ -119,11 +119,12 @@ class Interval(Spec):
     """Where a figure lies in 80 of 100 cases, by the measured error of the model.
 
     Attributes:
-        low, high: 10 and 90 % ends, in the figure's unit.
+        low, high: 10 and 90 % ends, in the figure's unit; None = without bound: at the lowest
+            acceptance of drafts that the catalog knows the load is beyond the capacity.
     """
 
     low: Positive
-    high: Positive
+    high: Positive | None
 
 
 class Intervals(Spec):
@@ -170,6 +171,8 @@ class Option(Spec):
         max_num_seqs, token_budget: Limits of a step, per dp rank.
         speculation, draft_tokens: Method (``off``) and draft tokens.
         acceptance: Chance that the first draft token is accepted, and its decay; None = off.
+        acceptance_range: Ends of the catalog's evidence for the first; None = off, not the
+            catalog's, or a plan of an older version.
         ttft, tpot, e2e: Latencies; None offline.
         bound_tpot_ms: TPOT at the speed of light (all efficiencies 1) at the option's own batch.
         targets: Every target of slo.yaml.
@@ -212,6 +215,7 @@ class Option(Spec):
     speculation: Name
     draft_tokens: Whole
     acceptance: tuple[Share, Positive] | None
+    acceptance_range: tuple[Share, Share] | None = None
     ttft: Latency | None
     tpot: Latency | None
     e2e: Latency | None

@@ -5,10 +5,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from planner.candidates.acceptance import acceptance
 from planner.candidates.support import kv_fault, layout_fault, weights_fault
 from planner.search.allowed import RULES, gpus
 from planner.search.inner import deployments
-from planner.search.setup import acceptance
 from planner.search.shapes import shape_table
 from tests.search.problems import catalog, everything, random_problem, random_setting
 
@@ -126,4 +126,5 @@ def test_acceptance_is_that_of_the_task_and_tier(method, task, trained, expected
     architecture = made.problem.tables.architectures[0].model_copy(
         update={"mtp_trained_steps": trained}
     )
-    assert acceptance(catalog().speculation_method(method), task, architecture) == expected
+    found = acceptance(catalog().speculation_method(method), task, architecture)
+    assert (found.c1, found.d) == expected

@@ -47,6 +47,26 @@ def test_a_fleet_that_carries_less_costs_more_per_token_at_full_load():
     )
 
 
+def test_a_second_error_as_large_as_the_first_makes_an_end_root_two_times_as_far():
+    (entry,) = (
+        e
+        for e in CATALOG.efficiency.errors
+        if (e.generation, e.accelerator, e.metric) == (*STACK, "tpot")
+    )
+    moves = {"tpot": (entry.q10 / entry.q50, entry.q90 / entry.q50)}
+    found = intervals(CATALOG, STACK, (None, latency(20.0), None), 1000.0, 3.0, moves)
+    # By hand: sqrt(a^2 + a^2) = 1.41421 a, in the logarithm about the median.
+    low = 20.0 * entry.q50 * (entry.q10 / entry.q50) ** 1.41421
+    high = 20.0 * entry.q50 * (entry.q90 / entry.q50) ** 1.41421
+    assert (found.tpot_p95_ms.low, found.tpot_p95_ms.high) == pytest.approx((low, high), rel=1e-4)
+
+
+def test_a_load_that_the_lowest_acceptance_does_not_carry_has_no_upper_end():
+    moves = {"ttft": (0.9, float("inf"))}
+    found = intervals(CATALOG, STACK, (latency(200.0), None, None), 1000.0, 3.0, moves)
+    assert found.ttft_p95_ms.high is None
+
+
 def test_a_plan_of_an_older_version_is_read_without_its_interval_of_the_mean_cost():
     end = {"low": 1.0, "high": 2.0}
     old = {"capacity_tokens_per_s": end, "usd_per_mtok_output": end}

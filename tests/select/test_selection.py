@@ -18,7 +18,7 @@ ONLINE = SimpleNamespace(
 )
 
 
-def option(accelerator, weights, run_hours=None, speculation="off"):
+def option(accelerator, weights, run_hours=None, speculation="off", acceptance_range=None):
     price = SimpleNamespace(interruption_share=0.0, term="on_demand")
     return SimpleNamespace(
         accelerator=accelerator,
@@ -27,6 +27,7 @@ def option(accelerator, weights, run_hours=None, speculation="off"):
         gpus=1,
         instances=1,
         speculation=speculation,
+        acceptance_range=acceptance_range,
         run_hours=run_hours,
         money=SimpleNamespace(price=price),
     )
@@ -113,8 +114,16 @@ def test_short_runs_say_that_starts_and_billing_units_are_left_out(hours, told):
 
 
 def test_draft_acceptance_that_slo_yaml_gives_is_not_called_the_catalogs():
-    made = [option("h100-sxm", "fp8", speculation=name) for name in ("eagle3", "ngram", "off")]
+    ranges = {"eagle3": None, "mtp": None, "ngram": (0.25, 0.3), "off": None}
+    made = [
+        option("h100-sxm", "fp8", speculation=name, acceptance_range=ends)
+        for name, ends in ranges.items()
+    ]
     assert [note for note in assumed(CATALOG, ONLINE, made) if note.startswith("Draft")] == [
-        "Draft acceptance (ngram) is the catalog's for this task; measure your own.",
-        "Draft acceptance (eagle3) is that of slo.yaml.",
+        "Draft acceptance (mtp) is the catalog's for this task; measure your own. No range of it is"
+        " known: intervals and margins leave its spread out.",
+        "Draft acceptance (ngram) is the catalog's for this task; measure your own. Its range"
+        " (0.25-0.3 for the first token) widens the 80 % intervals, not the margins of"
+        " the targets.",
+        "Draft acceptance (eagle3) is that of slo.yaml, taken as exact by intervals and margins.",
     ]
