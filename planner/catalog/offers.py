@@ -11,6 +11,7 @@ from planner.catalog.lookup import Names
 from planner.errors import Fault, InputError, suggestion
 from planner.files import CsvRow, Document, KeyPath, read_csv
 from planner.spec.accelerator import Accelerator
+from planner.spec.base import first_day
 from planner.spec.load import load
 from planner.spec.offer import Offer
 
@@ -109,8 +110,7 @@ def _stated(offer: Offer) -> _Row:
 
 def newest_seen(seen: Iterable[str]) -> str:
     """Return the newest date as YYYY-MM-DD; a month or year counts from its first day."""
-    newest = max(seen, default="1970-01-01")
-    return newest + "-01-01"[len(newest) - 4 :]
+    return first_day(max(seen, default="1970-01-01")).isoformat()
 
 
 def _order(offer: Offer) -> tuple[str, ...]:
@@ -182,12 +182,21 @@ def _completed(row: _Row, under: _Row | None, name: str, as_of: str) -> _Row:
         beneath.pop(column, None)
     keeps_list = under is not None and PRICES[0] not in row.values
     beneath |= {
-        "seen": row.values.get("valid_from", as_of),
+        "seen": _day_or(as_of, row.values.get("valid_from", as_of)),
         "seen_basis": "the price file states no date",
         "source": f"{name}; list price: {list_source}"[:200] if keeps_list else name,
     }
     key_as_known = {column: beneath[column] for column in KEY if column in beneath}
     return replace(row, values=beneath | row.values | key_as_known)
+
+
+def _day_or(other: str, text: str) -> str:
+    """Return a date; another one where it is none, which is told where it stands."""
+    try:
+        first_day(text)
+    except ValueError:
+        return other
+    return text
 
 
 def _row_faults(

@@ -17,6 +17,7 @@ from planner.counting import counted
 from planner.errors import InputError, suggestion
 from planner.importers.price_rows import Imported, Known, PriceFile
 from planner.importers.prices import read_prices
+from planner.spec.base import first_day
 from planner.spec.offer import Offer, Term
 
 PricingCategory = Literal["Standard", "Dynamic", "Committed", "Other"]
@@ -258,12 +259,8 @@ def _day(text: str) -> datetime.date:
     return datetime.date.fromisoformat(checked_day(text))
 
 
-def _first_day(seen: str) -> datetime.date:
-    return datetime.date.fromisoformat(seen + "-01-01"[len(seen) - 4 :])
-
-
 def _age(offer: Offer, day: datetime.date) -> int:
-    return (day - _first_day(offer.seen)).days
+    return (day - first_day(offer.seen)).days
 
 
 def _name(offer: Offer) -> str:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import datetime
 import re
 from collections.abc import Mapping
 
 from planner.errors import Fault, InputError
 from planner.importers.price_rows import Known, PriceFile
+from planner.spec.base import first_day
 
 PROVIDERS: Mapping[str, str] = {
     "amazon": "aws",
@@ -83,7 +83,7 @@ def checked_date(text: str, source: str) -> str:
     try:
         if not _DATE.fullmatch(text):
             raise ValueError
-        datetime.date.fromisoformat(text + "-01-01"[len(text) - 4 :])
+        first_day(text)
     except ValueError:
         message = f"{ascii(text)[:40]} is no date; write YYYY-MM-DD, YYYY-MM or YYYY"
         raise InputError(source, [Fault("", "seen", message)]) from None

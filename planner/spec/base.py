@@ -6,7 +6,7 @@ import datetime
 import re
 from typing import Annotated, TypeVar
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, Strict
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, Strict
 
 T = TypeVar("T")
 Many = Annotated[tuple[T, ...], Strict(False)]
@@ -45,6 +45,27 @@ def _day(value: object) -> object:
 
 Day = Annotated[datetime.date, BeforeValidator(_day)]
 """A date; a file may quote it, and JSON has to."""
+
+
+def first_day(date: str) -> datetime.date:
+    """Return the first day of YYYY, YYYY-MM or YYYY-MM-DD (raises ValueError: there is none).
+
+    >>> str(first_day("2026-09"))
+    '2026-09-01'
+    """
+    return datetime.date.fromisoformat(date + "-01-01"[len(date) - 4 :])
+
+
+def _on_the_calendar(date: str) -> str:
+    try:
+        first_day(date)
+    except ValueError:
+        raise ValueError(f"there is no {date}; write YYYY-MM-DD, YYYY-MM or YYYY") from None
+    return date
+
+
+Seen = Annotated[str, Field(pattern=r"^\d{4}(-\d{2}(-\d{2})?)?$"), AfterValidator(_on_the_calendar)]
+"""A date, as precise as it is known: YYYY, YYYY-MM or YYYY-MM-DD."""
 
 
 class Source(Spec):

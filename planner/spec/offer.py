@@ -8,7 +8,7 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, model_validator
 
 from planner.spec.accelerator import LinkKind
-from planner.spec.base import Count, Day, Name, NonNegative, Positive, Share, Source, Spec
+from planner.spec.base import Count, Day, Name, NonNegative, Positive, Seen, Share, Source, Spec
 from planner.units import HOURS_PER_YEAR
 
 Term = Literal["on_demand", "spot", "reserved_1y", "reserved_3y", "prepaid", "owned"]
@@ -67,7 +67,7 @@ class Offer(Spec):
     quota_instances: Count | None = None
     valid_from: Day | None = None
     valid_to: Day | None = None
-    seen: Annotated[str, Field(pattern=r"^\d{4}(-\d{2}(-\d{2})?)?$")]
+    seen: Seen
     seen_basis: Name
     source: Name
     flag: Flag = ""

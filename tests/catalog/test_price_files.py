@@ -99,6 +99,8 @@ def test_the_later_of_two_price_files_wins(price_file, tmp_path):
         ({"link": "mesh"}, "h100-sxm has no 'mesh' link; leave it empty, or use one of nvlink"),
         ({"flag": "odd"}, "'odd' is not one of"),
         ({"seen": "last week"}, "seen: 'last week' does not have the form"),
+        ({"seen": "2026-99-01"}, "seen: there is no 2026-99-01; write YYYY-MM-DD, YYYY-MM or YYYY"),
+        ({"seen": "2026-02-29"}, "seen: there is no 2026-02-29"),
         ({"valid_from": "2026-13-01"}, "is not a date; write YYYY-MM-DD"),
         (
             {"valid_from": "2026-02-01", "valid_to": "2026-01-01"},
