@@ -13,6 +13,7 @@ from planner.commands.day import checked_day
 from planner.commands.stored import OTHER_CATALOG, Stored, by_class, open_plan
 from planner.cost import allowed_offers, quote
 from planner.deploy.needs import TO_DEPLOY, picks_need
+from planner.errors import InputError
 from planner.files import digest, parse_yaml
 from planner.select.answers import answers
 from planner.select.changes import Changes, changes
@@ -20,6 +21,7 @@ from planner.select.formula_misses import FORMULA_MISSES
 from planner.select.front import front
 from planner.select.options import Shop
 from planner.select.selection import (
+    DRAFTS,
     FORMULA_ONLY,
     NOT_SOLD,
     PICKS_BUT,
@@ -55,6 +57,7 @@ RENEWED = (
     NOT_SOLD,
     OTHER_CATALOG,
     TO_DEPLOY,
+    DRAFTS,
     "Formula at the steady peak rate: ",  # in plans of older versions
     "No simulation has checked these picks",  # in plans of older versions
 )
@@ -130,10 +133,10 @@ def reprice(
     day = newest if as_of is None else checked_day(as_of)
     contents = [path.read_bytes() for path in prices]
     key = digest(old.inputs.catalog_digest, *contents) if prices else old.inputs.catalog_digest
+    allowed = _allowed(known, slo, day, _place(plan, prices))
     if search and not old.search.proven and old.inputs.trace is None:
         new = _searched(old, slo, replace(known, digest=key), day)
         return Repriced(new, changes(old, new), (), stored.notes)
-    allowed = set(allowed_offers(known, slo.purchase, day))
     sold = by_class(known, (offer for offer in kept if offer in allowed))
     searched = set(by_class(known, old.offers))
     quotes = {key: quote(known, rows) for key, rows in sorted(sold.items())}
@@ -155,6 +158,20 @@ def reprice(
         if name not in searched
     )
     return Repriced(new, changes(old, new), unsearched)
+
+
+def _place(plan: PlanRecord | Path, prices: Sequence[Path]) -> str:
+    """Return what says which prices there are: the price files, else the plan."""
+    files = prices or ((plan,) if isinstance(plan, Path) else ())
+    return ", ".join(str(path) for path in files) or "the plan"
+
+
+def _allowed(known: Catalog, slo: Slo, day: str, place: str) -> set[Offer]:
+    """Return what may be bought; the plan's slo.yaml was sound, so that a fault is the prices'."""
+    try:
+        return set(allowed_offers(known, slo.purchase, day))
+    except InputError as error:
+        raise InputError(place, error.faults) from None
 
 
 def _searched(old: PlanRecord, slo: Slo, known: Catalog, day: str) -> PlanRecord:

@@ -32,6 +32,7 @@ PICKS_CHECKED = (
 UNKEPT = "The stored study lacks a part of what was found, which the next run adds"
 UNVERIFIED = "assumed, not verified"
 NOT_SOLD = "No offer that may be bought has "
+DRAFTS = "Draft acceptance ("
 SHORT_RUN = 0.5
 """Offline runs below this length [h] say that starts and billing units are left out."""
 PICKS_BUT = "All picks but "
@@ -161,10 +162,10 @@ def _drafts(slo: Slo, chosen: Sequence[Option]) -> Iterator[str]:
                 f"Its range ({ends[0]:g}-{ends[1]:g} for the first token) widens the 80 %"
                 " intervals, not the margins of the targets."
             )
-        yield f"Draft acceptance ({name}) is the catalog's for this task; measure your own. {known}"
+        yield f"{DRAFTS}{name}) is the catalog's for this task; measure your own. {known}"
     if given:
         yield (
-            f"Draft acceptance ({', '.join(given)}) is that of slo.yaml, taken as exact by"
+            f"{DRAFTS}{', '.join(given)}) is that of slo.yaml, taken as exact by"
             " intervals and margins."
         )
 

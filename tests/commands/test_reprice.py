@@ -257,6 +257,17 @@ def test_prices_that_have_expired_by_the_day_are_not_used(
     assert key not in {offer.key for offer in expired.offers}
 
 
+def test_prices_that_leave_nothing_to_buy_are_at_fault_not_slo_yaml(
+    catalog: Catalog, old: PlanRecord, tmp_path: Path
+):
+    sold = (offer for offer in catalog.offers if offer.accelerator in CHIPS)
+    ended = [row | {"valid_to": "2020-01-01"} for row in price_rows(sold, 1, spread=0.1)]
+    prices = write_prices(tmp_path / "ended.csv", ended)
+    with pytest.raises(InputError, match="expired on 2020-01-01") as caught:
+        reprice(old, [prices], catalog=catalog)
+    assert caught.value.source == str(prices)
+
+
 def test_a_catalog_that_lacks_the_plans_hardware_is_refused(catalog: Catalog, old: PlanRecord):
     hardware = old.archive[0].hardware.model_copy(update={"accelerator": "acme-x9"})
     odd = old.archive[0].model_copy(update={"hardware": hardware})
