@@ -29,6 +29,7 @@ def page_data(pack: Pack) -> Data:
         ],
         "picks": list(pack.picked()),
         "options": [_option(pack, option) for option in _distinct(pack)],
+        "nothing": words.nothing(record),
         "misses": [
             f"{words.parallelism(m.option)} on {words.hardware(m.option)} misses"
             f" {'; '.join(m.misses)}. Would do: {', or '.join(m.would_do) or '-'}"

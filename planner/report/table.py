@@ -339,10 +339,7 @@ def _untrusted(console: Console, record: PlanRecord) -> None:
 
 
 def _misses(console: Console, record: PlanRecord) -> None:
-    considered = f"({record.search.candidates:,} considered)"
-    if not record.search.proven and record.search.stopped != "fixed point":
-        considered = "so far: the search was cut short"
-    console.print(f"No candidate meets every target {considered}.")
+    console.print(words.nothing(record))
     lines = [line for miss in record.misses for line in _miss_lines(miss)]
     if record.obstacle:
         lines += ["", f"  {record.obstacle}"]

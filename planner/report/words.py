@@ -339,6 +339,14 @@ def confidence(record: PlanRecord) -> str:
     return percent(record.inputs.slo["slo"].get("confidence", 0.8))
 
 
+def nothing(record: PlanRecord) -> str:
+    """Return that no option was found, and whether the search had come to its end."""
+    s = record.search
+    whole = s.proven or s.stopped == "fixed point"
+    seen = f"({s.candidates:,} considered)" if whole else "so far: the search was cut short"
+    return f"No candidate meets every target {seen}."
+
+
 def found(record: PlanRecord) -> str:
     """Return how the front was found."""
     s = record.search

@@ -149,7 +149,7 @@ def _check(book: Book, row: int, options: list[Option], places: Places) -> None:
 
 
 def _no_pick(book: Book, row: int, record: PlanRecord) -> None:
-    book.put("Decision", (row, LABEL), "Nothing meets every target.", style="bold")
+    book.put("Decision", (row, LABEL), words.nothing(record), style="bold")
     for number, miss in enumerate(record.misses, start=row + 1):
         near = f"{words.parallelism(miss.option)} on {words.hardware(miss.option)}"
         told = f"misses {'; '.join(miss.misses)}. Would do: {', or '.join(miss.would_do) or '-'}"

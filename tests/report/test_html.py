@@ -168,4 +168,4 @@ def test_on_a_narrow_screen_nothing_is_wider_than_the_page(tmp_path: Path):
 def test_a_plan_without_an_option_says_so_without_a_complaint(tmp_path: Path):
     got = answer(render(Pack(record(options=(), picks={}))), tmp_path)
     assert got["seen"] == []
-    assert "Nothing meets every target." in got["picks"]
+    assert "No candidate meets every target (20 considered)." in got["picks"]

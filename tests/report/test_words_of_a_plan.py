@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import datetime
+import io
 
+import openpyxl
 import pytest
 
 from planner.report import FORMATS, words
+from planner.report.html_data import page_data
+from planner.report.pack import Pack
+from planner.report.xlsx import render as workbook
 from planner.spec.option import Binding
 from planner.spec.record import Miss, Relaxation
 from tests.report.records import option, record, with_trace
@@ -82,6 +87,25 @@ def test_what_one_limit_alone_would_buy_is_said_to_rest_on_the_formula():
         "One limit alone, all others as asked, by the formula (a simulation may refuse it):"
     )
     assert line.startswith("slo.ttft_p95_ms: 900 instead of 800 buys")
+
+
+@pytest.mark.parametrize(
+    ("proven", "stopped", "said"),
+    [
+        (True, "fixed point", "No candidate meets every target (20 considered)."),
+        (False, "fixed point", "No candidate meets every target (20 considered)."),
+        (False, "time limit", "No candidate meets every target so far: the search was cut short."),
+        (False, "interrupted", "No candidate meets every target so far: the search was cut short."),
+    ],
+)
+def test_every_report_of_an_empty_plan_says_whether_the_search_was_cut_short(proven, stopped, said):
+    search = record().search.model_copy(update={"proven": proven, "stopped": stopped})
+    pack = Pack(record(options=(), picks={}, search=search))
+    sheets = openpyxl.load_workbook(io.BytesIO(workbook(pack)))
+    cells = [cell.value for row in sheets["Decision"].iter_rows() for cell in row]
+    assert said in cells
+    assert page_data(pack)["nothing"] == said
+    assert said in FORMATS["table"](pack.record)
 
 
 @pytest.mark.parametrize(

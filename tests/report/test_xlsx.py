@@ -155,7 +155,7 @@ def test_headers_stay_in_view_and_columns_are_wide_enough_for_their_ids():
 def test_a_plan_without_an_option_still_says_why():
     sheets = book(render(Pack(record(options=(), picks={}))))
     texts = [cell.value for row in sheets["Decision"].iter_rows() for cell in row]
-    assert "Nothing meets every target." in texts
+    assert "No candidate meets every target (20 considered)." in texts
 
 
 def recalculated(changed: Any, folder: Path) -> Any:

@@ -165,7 +165,7 @@ function drawPicks() {
   const picked = plan.options.filter((o) => o.picks.length);
   const node = document.getElementById("picks");
   if (!picked.length) {
-    node.append(make("p", "Nothing meets every target.", "notice"));
+    node.append(make("p", plan.nothing, "notice"));
     plan.misses.forEach((text) => node.append(make("p", text, "small")));
     document.getElementById("lead").textContent = "Every point is a deployment that comes near, one an accelerator.";
   }
