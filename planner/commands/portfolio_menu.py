@@ -11,6 +11,7 @@ import numpy as np
 from planner.candidates.quality import QualityCase
 from planner.commands.portfolio_parts import WHOLE, Part
 from planner.cost import Quotes, cheapest
+from planner.deploy.needs import option_needs
 from planner.model.arrays import Floats, Indices
 from planner.pareto import nondominated, rounded
 from planner.search.fleet import Pool, compose
@@ -108,7 +109,8 @@ class Stock:
 
     def parts(self, rows: Sequence[int]) -> list[PartRecord]:
         """Return the named deployments, each at its own offer, as parts of a choice."""
-        part, archives = self.stand.part, self.stand.scene.archives
+        part, scene = self.stand.part, self.stand.scene
+        catalog, archives = scene.catalog, scene.archives
         simulated = {(a.hardware.id, entry.row) for a in archives for entry in a.simulated}
         return [
             PartRecord(
@@ -116,6 +118,7 @@ class Stock:
                 kinds=part.kinds,
                 option=option,
                 simulated=(option.hardware, option.archive_row) in simulated,
+                needs=option_needs(catalog, scene.architecture.native_format, option),
             )
             for option in built(self, rows)
         ]

@@ -76,11 +76,16 @@ def picks_need(
     by_id = {option.id: option for option in options}
     named: dict[str, list[str]] = {}
     for pick, identity in picks.items():
-        text = "; ".join(_parts(catalog.engine(by_id[identity].engine), by_id[identity], native))
+        text = option_needs(catalog, native, by_id[identity])
         if text:
             named.setdefault(text, []).append(pick)
     for text, names in named.items():
         yield f"{TO_DEPLOY}{', '.join(names)}: {text}."
+
+
+def option_needs(catalog: Catalog, native: str, option: Option) -> str:
+    """Return what must be had to deploy an option, as the rest of a sentence; empty = nothing."""
+    return "; ".join(_parts(catalog.engine(option.engine), option, native))
 
 
 def _parts(engine: Engine, option: Option, native: str) -> Iterator[str]:

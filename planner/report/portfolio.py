@@ -5,11 +5,11 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Protocol
 
 from planner.counting import counted
-from planner.report import words
+from planner.report import price_words, words
 from planner.report.csv_text import inert
 from planner.report.text_table import aligned
 from planner.spec.portfolio import Choice, Part, Planned, PortfolioRecord
@@ -20,7 +20,8 @@ COLUMNS = (
     "plan", "model", "load", "options", "share", "kinds", "option", "accelerator", "instances",
     "gpus", "provider", "region", "instance_type", "term", "engine", "weights", "kv", "tp", "pp",
     "dp", "replicas", "usd_per_hour", "usd_per_mtok_output", "ttft_p95_ms", "tpot_p95_ms",
-    "quality_loss_percent", "evidence", "why", "would_do", "file",
+    "quality_loss_percent", "evidence", "due_at_once_usd", "bound_usd", "needs", "why", "would_do",
+    "file",
 )  # fmt: skip
 WIDEST = 40
 """Characters of a load in the table."""
@@ -46,7 +47,8 @@ def table(record: PortfolioRecord) -> str:
     fleets = [line for plan in record.plans for line in _fleets(plan)]
     if fleets:
         parts.append("\n".join(["Fleets that cost less than any one deployment:", *fleets]) + "\n")
-    parts.append("".join(f"- {note}\n" for note in record.assumptions))
+    notes = [*(note for plan in served for note in _binding(plan)), *record.assumptions]
+    parts.append("".join(f"- {note}\n" for note in notes))
     return "\n".join(parts)
 
 
@@ -74,14 +76,28 @@ def _lines(plan: Planned) -> list[list[str | float | None]]:
     return lines
 
 
+def _binding(plan: Planned) -> Iterator[str]:
+    """Yield what the prices of a plan's deployments bind to, and what these need to be deployed."""
+    for part in plan.chosen.parts if plan.chosen is not None else ():
+        name = f"{plan.name}, {who}" if (who := _who(part)) else plan.name
+        terms = [f"{title.lower()} {text}" for title, text in price_words.lease(part.option)]
+        if terms:
+            yield f"{name}: {'; '.join(terms)}."
+        if part.needs:
+            yield f"To deploy {name}: {part.needs}."
+
+
+def _who(part: Part) -> str:
+    """Return which requests a deployment serves; empty = all."""
+    if part.kinds:
+        return ", ".join(part.kinds)
+    return "" if part.share == 1.0 else words.percent(part.share)
+
+
 def _deployment(part: Part) -> str:
     option = part.option
-    who = f"{', '.join(part.kinds)}: " if part.kinds else f"{words.percent(part.share)}: "
-    whole = part.share == 1.0 and not part.kinds
-    return (
-        f"{'' if whole else who}{words.hardware_id(option)}, {words.parallelism(option)},"
-        f" {option.weights}"
-    )
+    who = f"{who}: " if (who := _who(part)) else ""
+    return f"{who}{words.hardware_id(option)}, {words.parallelism(option)}, {option.weights}"
 
 
 def _totals(record: PortfolioRecord) -> list[str]:
@@ -177,6 +193,9 @@ def _cells(plan: Planned, part: Part | None) -> dict[str, str | float | int | No
         "term": option.money.price.term,
         "usd_per_hour": option.money.usd_per_hour,
         "usd_per_mtok_output": option.money.usd_per_mtok_output,
+        "due_at_once_usd": option.money.due_at_once_usd,
+        "bound_usd": option.money.bound_usd,
+        "needs": part.needs,
         "ttft_p95_ms": option.ttft.p95_ms if option.ttft else None,
         "tpot_p95_ms": option.tpot.p95_ms if option.tpot else None,
         "quality_loss_percent": option.quality.median,

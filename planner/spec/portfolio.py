@@ -75,12 +75,14 @@ class Part(Spec):
         kinds: Kinds of request that it serves; empty = all alike.
         option: The deployment, sized for that share.
         simulated: Whether a simulation has checked that it meets its targets.
+        needs: What must be had to deploy it, in words; empty = nothing.
     """
 
     share: Share
     kinds: tuple[Text, ...] = ()
     option: Option
     simulated: bool = False
+    needs: str = ""
 
 
 class Choice(Spec):

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import csv
 import itertools
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -13,6 +15,7 @@ from planner.commands import portfolio_task
 from planner.commands.portfolio import read_limits
 from planner.errors import InputError
 from planner.report.portfolio import FORMATS, table
+from planner.report.words import money
 from planner.spec.portfolio import Limits, PortfolioRecord, Quota
 from planner.spec.record import PlanRecord
 from planner.spec.record_file import read_record
@@ -27,7 +30,7 @@ from tests.commands.portfolios import (
     traffic,
     write_slo,
 )
-from tests.commands.small_plans import CHIPS
+from tests.commands.small_plans import CHIPS, space
 
 VARIANTS = {
     "as it is": {},
@@ -384,6 +387,25 @@ def test_what_is_proven_is_told_apart_from_what_is_simulated(tmp_path, verify, s
     assert f"cost for these limits: proven the least by the formula, {told}" in table(record)
     assert noted in record.assumptions[0]
     assert record.assumptions[0].startswith("Costs, and what is proven of them, are the formula's")
+
+
+def test_what_the_chosen_deployments_bind_to_and_need_is_told(tmp_path):
+    file = write_slo(tmp_path, "chat", quality={"allow": ("int4",)})
+    offers = tuple(
+        o.model_copy(update={"minimum_hours": 720.0, "upfront_share": 0.5, "quota_instances": 9})
+        for o in CATALOG.offers
+    )
+    record = made([file], catalog=replace(CATALOG, offers=offers), space=space(weights=("int4",)))
+    ((part,),) = (plan.chosen.parts for plan in record.plans)
+    hour = part.option.money.invoiced_usd_per_hour
+    # By hand: 720 h are paid for in any case, half of them at the start.
+    told = f"due at once {money(hour * 360)}; bound for 720 h: {money(hour * 720)} in all"
+    assert f"- chat: {told}; instances at most 9 (quota).\n" in table(record)
+    needed = "supply a checkpoint with int4 weights, the release is bf16"
+    assert f"- To deploy chat: {needed}.\n" in table(record)
+    (row,) = csv.DictReader(FORMATS["csv"](record).splitlines())
+    assert float(row["due_at_once_usd"]) == pytest.approx(hour * 360, rel=1e-5)
+    assert row["needs"] == needed
 
 
 def test_checks_that_are_interrupted_end_a_portfolio(tmp_path, monkeypatch):
