@@ -23,6 +23,7 @@ from planner.select.options import Shop
 from planner.select.selection import (
     DRAFTS,
     FORMULA_ONLY,
+    LEASES_LEFT_OUT,
     NOT_SOLD,
     PICKS_BUT,
     PICKS_CHECKED,
@@ -58,6 +59,7 @@ RENEWED = (
     OTHER_CATALOG,
     TO_DEPLOY,
     DRAFTS,
+    LEASES_LEFT_OUT,
     "Formula at the steady peak rate: ",  # in plans of older versions
     "No simulation has checked these picks",  # in plans of older versions
 )

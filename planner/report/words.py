@@ -87,10 +87,13 @@ def run(option: Option) -> str:
     cost = option.money.usd_per_job
     least = cost is not None and cost < CENT
     told = f"{'< $0.01' if least else money(cost)} in {duration(option.run_hours)}"
-    if not option.money.price.interruption_share:
-        return told
-    # The hours that do no work are among those of the run.
-    return f"{told} at {money(option.money.invoiced_usd_per_hour)}/h invoiced"
+    if option.money.price.interruption_share:
+        # The hours that do no work are among those of the run.
+        told += f" at {money(option.money.invoiced_usd_per_hour)}/h invoiced"
+    lease = option.money.price.lease
+    if lease is not None and option.lease_outlasts_run:
+        told += f", but {money(option.money.bound_usd)} due for {lease.hours:,.6g} h of lease"
+    return told
 
 
 def milliseconds(value: float | None) -> str:

@@ -35,6 +35,10 @@ NOT_SOLD = "No offer that may be bought has "
 DRAFTS = "Draft acceptance ("
 SHORT_RUN = 0.5
 """Offline runs below this length [h] say that starts and billing units are left out."""
+LEASES_LEFT_OUT = (
+    "Costs per run and per Mtok, and the choice by them, count the hours of the run; a lease that"
+    " is longer is due in full, which is told beside the run."
+)
 PICKS_BUT = "All picks but "
 UNCHECKED = "No size of any pick has held in a simulation; latencies come from the closed formula."
 
@@ -141,6 +145,8 @@ def assumed(catalog: Catalog, slo: Slo, chosen: Sequence[Option]) -> Iterator[st
             "Owned hardware draws what the catalog's measured shares of its power limits give at"
             " the mean load; meter your own."
         )
+    if any(option.lease_outlasts_run for option in chosen):
+        yield LEASES_LEFT_OUT
     if any(option.run_hours is not None and option.run_hours < SHORT_RUN for option in chosen):
         yield (
             "Short runs: machines take minutes to start and load the weights, and sellers bill"

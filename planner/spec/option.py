@@ -237,3 +237,9 @@ class Option(Spec):
     intervals: Intervals | None = None
     flags: tuple[Reason, ...]
     binding: Binding
+
+    @property
+    def lease_outlasts_run(self) -> bool:
+        """Whether offline work ends before the lease that is paid for does."""
+        lease = self.money.price.lease
+        return self.run_hours is not None and lease is not None and lease.hours > self.run_hours

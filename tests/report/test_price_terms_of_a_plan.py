@@ -53,6 +53,22 @@ def line(text: str, label: str) -> str:
     return found.split("│")[2].strip()
 
 
+@pytest.mark.parametrize(
+    ("hours", "told"),
+    [
+        (3.0, "$33.00 in 3 h, but $264.00 due for 24 h of lease"),
+        (24.0, "$264.00 in 24 h"),
+        (30.0, "$330.00 in 30 h"),
+    ],
+    ids=["11 x 24 = 264 is due for 11 x 3 = 33", "just filled", "filled"],
+)
+def test_a_run_that_does_not_fill_its_lease_says_what_the_lease_costs(hours, told):
+    block = Lease(hours=24, upfront_share=1.0, minimum_instances=1, quota_instances=None)
+    made = bought(11.0, run_hours=hours, lease=block)
+    assert run(made.options[0]) == told
+    assert made.options[0].lease_outlasts_run == (hours < 24.0)
+
+
 LEASED = bought(11.0, lease=LEASE)
 # By hand: 11 x 26,280 = 289,080, of which half is 144,540.
 

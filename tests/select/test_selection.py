@@ -29,6 +29,7 @@ def option(accelerator, weights, run_hours=None, speculation="off", acceptance_r
         speculation=speculation,
         acceptance_range=acceptance_range,
         run_hours=run_hours,
+        lease_outlasts_run=False,
         money=SimpleNamespace(price=price),
     )
 
