@@ -41,6 +41,10 @@ NEAR_MEMORY = 0.03
 OWN_4BIT = "fp4"
 """Checkpoint label: the model's own 4-bit format."""
 OFF = ("", "off", "none")
+BEYOND_CONTEXT = "beyond_context"
+"""Status of a point whose requests are longer than its model was made for; it has figures."""
+SCORED = frozenset({"ok", BEYOND_CONTEXT})
+"""Statuses of points that have all figures."""
 INVALID = "invalid"
 """Status of a point that names or states what cannot be."""
 

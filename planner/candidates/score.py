@@ -20,6 +20,7 @@ from planner.candidates.efficiency import (
     unmeasured,
 )
 from planner.candidates.points import (
+    BEYOND_CONTEXT,
     Batch,
     PointResolver,
     Rejected,
@@ -84,8 +85,8 @@ Flags = NDArray[np.bool_]
 class Scored:
     """Score of one point.
 
-    A status (ok, memory_only, does_not_fit, unsupported, unknown_model), the reason where it is
-    not ok or a reader should know of something, and the figures by column name (NaN = not
+    A status (ok, beyond_context, memory_only, does_not_fit, overloaded, unsupported,
+    unknown_model), the reason where it is not ok, and the figures by column name (NaN = not
     applicable).
     """
 
@@ -173,7 +174,8 @@ def _scored(catalog: Catalog, batch: Batch, columns: Scores, fits: Flags, row: i
         rate = request_rate(f"{resolved.point.rate_per_s:g}")
         reason = f"the queue grows without end at {rate}"
         return Scored("overloaded", reason, figures, known)
-    return Scored("ok", beyond_context(resolved), figures, known)
+    beyond = beyond_context(resolved)
+    return Scored(BEYOND_CONTEXT if beyond else "ok", beyond, figures, known)
 
 
 def _evidence(catalog: Catalog, r: Resolved) -> Evidence:

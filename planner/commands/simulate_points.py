@@ -11,6 +11,7 @@ import numpy as np
 
 from planner.candidates.efficiency import global_parameters
 from planner.candidates.points import (
+    BEYOND_CONTEXT,
     INVALID,
     PointResolver,
     Rejected,
@@ -193,10 +194,10 @@ def _simulated(
         run_fleet(fleet, cut(one, load.longest), seed=seed, warm_up=warm_up)
         for seed, one in enumerate(drawn)
     ]
-    figures = _figures(case, runs) | _facts(runs)
+    figures, beyond = _figures(case, runs) | _facts(runs), beyond_context(resolved)
     return {
-        "status": "ok",
-        "reason": beyond_context(resolved) or load.told(drawn),
+        "status": BEYOND_CONTEXT if beyond else "ok",
+        "reason": beyond or load.told(drawn),
         **{name: _text(value) for name, value in figures.items()},
         "overloaded": "1" if any(run.overloaded for run in runs) else "0",
         "requests": str(count),

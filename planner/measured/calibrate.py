@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from planner.candidates.points import PointResolver, Rejected, Resolved, to_batch
+from planner.candidates.points import SCORED, PointResolver, Rejected, Resolved, to_batch
 from planner.candidates.score import score_points
 from planner.catalog import Catalog
 from planner.files import Document
@@ -182,7 +182,7 @@ def _usable(catalog: Catalog, runs: Sequence[Measured]) -> tuple[list[_Usable], 
     rejected: list[Rejection] = []
     for run, score in zip(runs, scores, strict=True):
         found = resolver.resolve(run.point)
-        reasons = [score.reason] if score.status != "ok" else []
+        reasons = [] if score.status in SCORED else [score.reason]
         if isinstance(found, Resolved) and not reasons:
             reasons = list(impossible(catalog, found, run.result))
         if isinstance(found, Rejected) or reasons:

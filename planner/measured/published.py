@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from planner.candidates.points import SCORED
 from planner.candidates.score import score_points
 from planner.catalog import Catalog
 from planner.errors import Fault, InputError
@@ -203,7 +204,7 @@ def compare(catalog: Catalog, rows: Sequence[Published]) -> Comparison:
         rows: Measured rows.
     """
     scores = score_points(catalog, [row.point for row in rows])
-    kept = [i for i, score in enumerate(scores) if score.status == "ok"]
+    kept = [i for i, score in enumerate(scores) if score.status in SCORED]
     good = tuple(rows[i] for i in kept)
     figures = [scores[i].figures for i in kept]
     predicted: dict[Metric, Floats] = {}
@@ -225,7 +226,7 @@ def compare(catalog: Catalog, rows: Sequence[Published]) -> Comparison:
         rejected=tuple(
             (row, score.reason)
             for row, score in zip(rows, scores, strict=True)
-            if score.status != "ok"
+            if score.status not in SCORED
         ),
     )
 

@@ -80,7 +80,8 @@ def test_without_an_accelerator_memory_alone_is_told():
 def test_requests_beyond_the_models_context_are_scored_and_told():
     # Benchmarks run them: engines can be told to. Its context is 131,072 tokens.
     found = score(prompt_tokens="131000", concurrency="1")
-    assert found.status == "ok"
+    assert found.status == "beyond_context"
+    assert found.figures["ttft_ms"] > 0
     assert found.reason == "requests of 131,200 tokens are beyond the model's context of 131,072"
     assert score(prompt_tokens="131000", concurrency="1", kind="prefill_only").reason == ""
 

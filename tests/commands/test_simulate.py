@@ -347,6 +347,21 @@ def test_requests_beyond_what_the_engine_takes_are_refused_and_a_long_tail_is_cu
     )
 
 
+def test_requests_beyond_the_models_context_are_simulated_but_not_called_ok(tmp_path):
+    # Its context is 131,072 tokens: a prompt of 500 leaves room for 130,572.
+    text = (
+        "name,model,accelerator,rate_per_s,prompt_tokens,output_tokens\n"
+        "full,meta-llama/Llama-3.1-8B-Instruct,h100-sxm,0.001,500,130572\n"
+        "over,meta-llama/Llama-3.1-8B-Instruct,h100-sxm,0.001,500,130573\n"
+    )
+    found = points(tmp_path, text, requests=2, seeds=1)
+    assert found["full"]["status"] == "ok"
+    over = found["over"]
+    assert over["status"] == "beyond_context"
+    assert over["reason"] == "requests of 131,073 tokens are beyond the model's context of 131,072"
+    assert float(over["ttft_p50_ms"]) > 0
+
+
 def test_outputs_of_one_token_have_no_time_between_tokens(tmp_path):
     row = of_one(tmp_path, output_tokens="1")
     assert row["ttft_p95_ms"]
