@@ -12,6 +12,7 @@ from planner.candidates.points import INVALID
 from planner.candidates.score import COLUMNS, Scored, score_points
 from planner.catalog import load_catalog
 from planner.commands.points_file import PointRow, in_one_line, invalid_rows, read_points
+from planner.commands.server_size import server_size
 from planner.errors import InputError
 from planner.spec.calibration import read_calibration
 from planner.spec.point import COLUMN_SYNONYMS, FURTHER, Point
@@ -27,8 +28,8 @@ SLIP = 0.8
 class ScoreTable:
     """Input columns followed by the scores, as text; blank = not applicable.
 
-    `remarks` names rows that are no deployments, and columns that are carried through though
-    their names look like slips.
+    `remarks` names rows that are no deployments, columns that are carried through though their
+    names look like slips, and how large servers are taken to be where that matters.
     """
 
     columns: tuple[str, ...]
@@ -75,7 +76,11 @@ def score(
         (*(entry.values.get(name, "") for name in own), *_texts(result))
         for entry, result in zip(entries, results, strict=True)
     )
-    remarks = (*invalid_rows(entries, [(r.status, r.reason) for r in results]), *unread(own, Point))
+    remarks = (
+        *invalid_rows(entries, [(r.status, r.reason) for r in results]),
+        *unread(own, Point),
+        *server_size(loaded, good),
+    )
     return ScoreTable((*own, *COLUMNS), rows, remarks)
 
 

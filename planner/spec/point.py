@@ -34,6 +34,8 @@ class Point(BaseModel):
         num_requests: Requests of the run; over concurrency = prompts per slot.
         prompt_tokens, output_tokens: Nominal lengths.
         length_factor: Lengths are uniform in [2f-1, 1] x nominal, so their mean is f x nominal.
+        tp, pp, dp: Parallel degrees of a replica; one of up to 8 GPUs is taken to lie in one
+            server, a larger one in servers of 8.
         max_num_seqs, token_budget: Per dp rank.
         replicas: Copies of the model; default: n_gpus / (tp * pp * dp), else 1.
         memory_fraction: Replaces the engine's default.

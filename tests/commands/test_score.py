@@ -49,6 +49,27 @@ def test_unreadable_values_and_other_faults_are_told_together(name, text, tmp_pa
     ]
 
 
+@pytest.mark.parametrize(
+    ("accelerator", "tp", "said"),
+    [
+        ("h100-sxm", 8, ""),
+        ("h100-sxm", 16, "; larger replicas cross the network"),
+        # NVIDIA's GH200 comes alone, GB200 by four on a tray.
+        ("gh200", 2, "; the catalog sells at most 1 x gh200"),
+        ("gb200", 4, ""),
+        ("gb200", 8, "; the catalog sells at most 4 x gb200"),
+    ],
+)
+def test_the_size_of_servers_is_told_where_a_deployment_rests_on_it(
+    accelerator, tp, said, tmp_path, capsys
+):
+    path = tmp_path / "points.csv"
+    header = "model,accelerator,concurrency,tp"
+    path.write_text(f"{header}\nmeta-llama/Llama-3.3-70B-Instruct,{accelerator},8,{tp}\n")
+    told = f"servers are taken to hold 8 GPUs, which no column says{said}\n" if said else ""
+    assert run(capsys, "score", str(path)).err == told
+
+
 def test_a_json_file_of_deployments_is_scored_as_its_yaml_is(tmp_path, capsys):
     text = (
         '[{"model": "meta-llama/Llama-3.1-8B-Instruct", "accelerator": "l40s", "concurrency": 4}]'
