@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from planner.candidates.demand import targets
 from planner.candidates.quality import QualityCase
 from planner.catalog import Catalog
 from planner.model.arrays import Floats
@@ -35,6 +36,11 @@ NOT_SOLD = "No offer that may be bought has "
 DRAFTS = "Draft acceptance ("
 SHORT_RUN = 0.5
 """Offline runs below this length [h] say that starts and billing units are left out."""
+ITL_COARSE = (
+    "ITL by the closed formula is coarse: a percentile may fall on the wrong side between steps"
+    " with and without prompts. Options that no simulation has checked are on the front or off it"
+    " by that; simulate one (plan simulate) before you rely on its ITL."
+)
 LEASES_LEFT_OUT = (
     "Costs per run and per Mtok, and the choice by them, count the hours of the run; a lease that"
     " is longer is due in full, which is told beside the run."
@@ -199,6 +205,11 @@ def checked(slo: Slo, checks: Sequence[Verification], picked: Mapping[str, str])
     """
     if slo.traffic.offline is not None:
         return ()
+    coarse = (ITL_COARSE,) if any(target.metric == "itl" for target in targets(slo)) else ()
+    return (*_simulated(checks, picked), *coarse)
+
+
+def _simulated(checks: Sequence[Verification], picked: Mapping[str, str]) -> tuple[str, ...]:
     if not checks:
         return (FORMULA_ONLY,)
     held = {name for check in checks for name in check.held}

@@ -7,15 +7,20 @@ from types import SimpleNamespace
 import pytest
 
 from planner.catalog import load_catalog
-from planner.select.selection import assumed, checked
+from planner.select.selection import FORMULA_ONLY, ITL_COARSE, assumed, checked
 from planner.spec.accelerator import rests_on
+from planner.spec.slo import Slo
 from planner.spec.verification import Trial
 from tests.report.records import check
 
 CATALOG = load_catalog()
-ONLINE = SimpleNamespace(
-    traffic=SimpleNamespace(offline=None), speculation=SimpleNamespace(acceptance={"eagle3": {}})
-)
+ASKED = {
+    "model": "meta-llama/Llama-3.1-8B-Instruct",
+    "traffic": {"rate_per_s": 2.0, "prompt_tokens": 500.0, "output_tokens": 100.0},
+    "slo": {"tpot_p95_ms": 40.0},
+    "speculation": {"acceptance": {"eagle3": 0.74}},
+}
+ONLINE = Slo.model_validate(ASKED)
 
 
 def option(accelerator, weights, run_hours=None, speculation="off", acceptance_range=None):
@@ -103,6 +108,13 @@ def test_a_pick_counts_as_checked_where_the_size_of_the_formula_held_under_anoth
     checks = [check("o-2", "o-1", trials=trials)]
     (said,) = checked(ONLINE, checks, {"cheapest": "o-1", "balanced": "o-2"})
     assert said.startswith(told)
+
+
+@pytest.mark.parametrize("metric", ["itl_p95_ms", "itl_p50_ms"])
+def test_a_target_on_itl_says_that_the_formula_is_coarse_there(metric):
+    asked = Slo.model_validate(ASKED | {"slo": {"tpot_p95_ms": 40.0, metric: 60.0}})
+    assert checked(asked, (), {}) == (FORMULA_ONLY, ITL_COARSE)
+    assert checked(ONLINE, (), {}) == (FORMULA_ONLY,)
 
 
 @pytest.mark.parametrize(
