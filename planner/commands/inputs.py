@@ -10,9 +10,9 @@ from pathlib import Path
 from planner.candidates.trace_load import TraceLoad, with_trace
 from planner.catalog import Catalog, data_root
 from planner.commands.slo_names import unknown_names
-from planner.errors import InputError, suggestion
+from planner.errors import Fault, InputError, suggestion
 from planner.files import Document
-from planner.spec.load import load_with_lines, load_yaml
+from planner.spec.load import by_line, load_with_lines, load_yaml
 from planner.spec.slo import Slo
 from planner.spec.space import SearchSpace
 
@@ -52,15 +52,34 @@ def placed(written: Document | None) -> Iterator[None]:
         raise InputError(written.source, faults) from None
 
 
-def recorded_load(asked: Slo, folder: Path, written: Document | None) -> TraceLoad | None:
+def recorded_load(
+    asked: Slo, folder: Path, written: Document | None, catalog: Catalog
+) -> TraceLoad | None:
     """Return the trace that an SLO names, and the SLO with its figures; None = it names none.
 
     Raises:
-        InputError: It cannot be used.
+        InputError: It cannot be used; names that the catalog lacks are told with it.
     """
     if asked.traffic.trace is None:
         return None
-    return with_trace(asked, folder, written) if written else with_trace(asked, folder)
+    if written is None:
+        return with_trace(asked, folder)
+    try:
+        return with_trace(asked, folder, written)
+    except InputError as error:
+        names = unknown_names(written, catalog, folder)
+        if not names:
+            raise
+        raise InputError(written.source, by_line([*names, *_of_trace(error, written)])) from None
+
+
+def _of_trace(error: InputError, written: Document) -> Iterator[Fault]:
+    """Yield the faults of a trace, at the line of the slo.yaml that names it."""
+    if error.source == written.source:
+        yield from error.faults
+        return
+    for fault in error.faults:
+        yield written.fault(("traffic", "trace"), f"{error.source}: {fault}")
 
 
 def _piped(path: Path) -> bool:

@@ -121,7 +121,7 @@ def plan(  # noqa: PLR0913  (the options of the command line)
     )
     known = catalog if isinstance(catalog, Catalog) else load_catalog(catalog, prices=prices)
     asked, folder, written = read_slo(slo, known)
-    recorded = recorded_load(asked, folder, written)
+    recorded = recorded_load(asked, folder, written, known)
     asked = recorded.slo if recorded else asked
     if calibration is not None:
         known = replace(known, calibration=read_calibration(calibration))

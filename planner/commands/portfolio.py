@@ -245,7 +245,7 @@ def _names(files: Sequence[Path]) -> list[str]:
 
 def _one(file: Path, name: str, common: Common, day: str) -> tuple[Asked, _Model]:
     asked, folder, written = read_slo(file, common.catalog)
-    recorded = recorded_load(asked, folder, written)
+    recorded = recorded_load(asked, folder, written, common.catalog)
     asked = recorded.slo if recorded else asked
     named = known_model(asked, common.catalog, folder, written)
     model = with_weights_on_disk(named, common.catalog.precisions)

@@ -16,6 +16,7 @@ from planner.candidates.demand import (
     targets,
 )
 from planner.commands.plan import plan
+from planner.errors import InputError
 from planner.report import FORMATS
 from planner.search.setup import reach_of
 from planner.select.verification import Requests, Wanted, of_kind
@@ -193,6 +194,23 @@ def a_bursty_trace(path, seed=0):
         for prompt, output in [np.exp(random.normal([6.2, 5.0], [0.6, 0.5]))]
     ]
     path.write_text("arrival_s,prompt_tokens,output_tokens\n" + "\n".join(rows) + "\n")
+
+
+def test_faults_of_a_trace_and_unknown_names_are_told_together(tmp_path):
+    (tmp_path / "a.csv").write_text("arrival_s,prompt_tokens,output_tokens\n0,abc,3\n1,5,zzz\n")
+    file = tmp_path / "slo.yaml"
+    file.write_text(
+        "model: meta-llama/Llama-3.1-8B-Instructt\ntraffic:\n  trace: a.csv\n"
+        "slo: {tpot_p95_ms: 60}\nengines: [vlllm]\n"
+    )
+    with pytest.raises(InputError) as caught:
+        plan(file)
+    assert caught.value.source == str(file)
+    told = [(fault.where, fault.key) for fault in caught.value.faults]
+    trace = ("line 3", "traffic.trace")
+    assert told == [("line 1", "model"), trace, trace, ("line 5", "engines[0]")]
+    first = caught.value.faults[1].message
+    assert first.startswith(f"{tmp_path / 'a.csv'}: line 2  prompt_tokens: 'abc' is not a number")
 
 
 def test_a_trace_is_replayed_for_the_picks_beside_both_formulas(tmp_path):
