@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from math import ceil, inf, sqrt
+from typing import Literal
 
 import numpy as np
 
-from planner.candidates.demand import EVERY, kinds, sized_rate
+from planner.candidates.demand import EVERY, Kind, kinds, sized_rate
 from planner.importers.traces import Trace
 from planner.model.arrays import Floats, Indices
+from planner.select.strata import Strata
 from planner.simulate import Arrivals, Deployment, Run, random_arrivals, simulate
 from planner.simulate.run import Metric
 from planner.spec.slo import Slo
@@ -30,6 +32,10 @@ STUDENT = 2.602
 """99 % quantile of Student's t with SEEDS * BATCHES - 1 = 15 degrees of freedom: of all sizes and
 deployments that are tried the least that holds is taken, so that luck adds up."""
 LEVELS = 64
+REFERENCE = 2000
+"""Lengths, at even ranks, that stand for all of a kind of request."""
+DECIDING: dict[Metric, Literal["prompt", "output"]] = {"ttft": "prompt", "e2e": "output"}
+"""Metric -> the length that decides most of it."""
 
 
 @dataclass(frozen=True)
@@ -125,6 +131,7 @@ class Requests:
     slo: Slo
     seed: int = 0
     _drawn: dict[int, Drawn] = field(default_factory=dict)
+    _strata: dict[tuple[int, Metric], Strata] = field(default_factory=dict)
 
     @property
     def seeds(self) -> tuple[int, ...]:
@@ -138,6 +145,29 @@ class Requests:
             known = self._fresh(seed, max(count, 2 * MEASURED))
             self._drawn[seed] = known
         return known.first(count, rate)
+
+    def strata(self, want: Wanted) -> Strata | None:
+        """Return the strata of the length that decides most of a latency; None = of none."""
+        at = want.kind, want.metric
+        if want.metric in DECIDING and at not in self._strata:
+            every = kinds(self.slo)
+            mine = every if want.kind == EVERY else (every[want.kind],)
+            lengths = [getattr(self._typical(kind), DECIDING[want.metric]) for kind in mine]
+            shares = np.repeat([kind.share for kind in mine], REFERENCE)
+            self._strata[at] = Strata.of(np.concatenate(lengths), shares)
+        return self._strata.get(at)
+
+    def _typical(self, kind: Kind) -> Arrivals:
+        """Return requests of a kind whose lengths have even ranks; times do not matter."""
+        ranks = (np.arange(REFERENCE) + 0.5) / REFERENCE
+        mixed = np.random.default_rng(0).permutation(ranks)
+        lengths = [
+            np.maximum(np.rint([length.quantile(rank) for rank in at.tolist()]), 1.0)
+            for length, at in ((kind.prompt, ranks), (kind.output, mixed))
+        ]
+        every = Arrivals(ranks, *(length.astype(np.int64) for length in lengths))
+        longest = self.slo.traffic.longest
+        return every if longest is None else cut(every, longest)
 
     def _fresh(self, seed: int, count: int) -> Drawn:
         traffic, every = self.slo.traffic, kinds(self.slo)
@@ -175,6 +205,10 @@ class Replay:
     def seeds(self) -> tuple[int, ...]:
         """Seed of random routing."""
         return (self.seed,)
+
+    def strata(self, want: Wanted) -> None:
+        """Return none: the requests are what they are."""
+        del want
 
     def draw(self, seed: int, count: int, rate: float = 1.0) -> Drawn:
         """Return the requests at their own times; seed, count and rate change nothing."""
@@ -243,7 +277,7 @@ def observe(
         done = simulate(small, drawn.arrivals, seed=seed, warm_up=warm_up, cool_down=cool_down)
         runs.append(done)
         whose.append(drawn.kind)
-        seen = {want.key: of_kind(runs, whose, want) for want in wanted}
+        seen = {want.key: of_kind(runs, whose, want, requests.strata(want)) for want in wanted}
         count = len(drawn.kind)
         if replay:
             # It has happened once and as it is: nothing is uncertain about it.
@@ -268,23 +302,32 @@ def _length(in_flight: float, share: float, least: int) -> tuple[int, float, flo
     return ceil(total), min(warm / total, 0.5), min(cool / total, 0.2)
 
 
-def of_kind(runs: Sequence[Run], whose: Sequence[Indices], want: Wanted) -> Seen:
+def of_kind(
+    runs: Sequence[Run], whose: Sequence[Indices], want: Wanted, strata: Strata | None = None
+) -> Seen:
     """Return a percentile of one kind of request; ITL is the same for all."""
     if want.kind != EVERY and want.metric != "itl":
         runs = [
             replace(run, measured=run.measured & (kind == want.kind))
             for run, kind in zip(runs, whose, strict=True)
         ]
-    return percentile(runs, want.metric, want.share)
+    return percentile(runs, want.metric, want.share, strata)
 
 
-def percentile(runs: Sequence[Run], metric: Metric, share: float) -> Seen:
+def percentile(
+    runs: Sequence[Run], metric: Metric, share: float, strata: Strata | None = None
+) -> Seen:
     """Return a percentile over runs and the upper end of its interval.
 
     The interval is that of the share of requests above a threshold: the mean over stretches plus
     Student's t times its standard error must stay within 1 - share.
+
+    Args:
+        runs: The runs.
+        metric, share: What is asked for.
+        strata: Those of the length that decides most of it; None = each request counts alike.
     """
-    parts = [part for run in runs for part in _stretches(run, metric)]
+    parts = [part for run in runs for part in _stretches(run, metric, strata)]
     if not parts:
         return Seen(0.0, 0.0)
     values = np.concatenate([value for value, _ in parts])
@@ -300,7 +343,7 @@ def percentile(runs: Sequence[Run], metric: Metric, share: float) -> Seen:
     return Seen(float(thresholds[0]), float(thresholds[int(sure.argmax())]))
 
 
-def _stretches(run: Run, metric: Metric) -> list[tuple[Floats, Floats]]:
+def _stretches(run: Run, metric: Metric, strata: Strata | None) -> list[tuple[Floats, Floats]]:
     """Return values and their weights, in stretches of a run."""
     if metric == "itl":
         times = run.arrival[run.measured]
@@ -312,6 +355,9 @@ def _stretches(run: Run, metric: Metric) -> list[tuple[Floats, Floats]]:
         values = values[~np.isnan(values)]
         weights = np.ones(len(values))
     cuts = [len(values) * number // BATCHES for number in range(1, BATCHES)]
+    if strata is not None:
+        lengths = np.split(getattr(run, DECIDING[metric])[run.measured], cuts)
+        weights = np.concatenate([strata.weights(part) for part in lengths])
     pairs = zip(np.split(values, cuts), np.split(weights, cuts), strict=True)
     return [(value, weight) for value, weight in pairs if weight.sum() > 0]
 
