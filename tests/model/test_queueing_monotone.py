@@ -26,7 +26,7 @@ ROUNDING = 1e-5
 # Of the pairs of the sample, this share breaks a law by more than rounding, and no more.
 RARE = {0.5: 6e-5, 0.95: 6e-5, 0.99: 7e-4}
 # By how much at most: a p99 rests on tails that two moments describe.
-LARGEST = {0.5: 0.01, 0.95: 0.01, 0.99: 0.03}
+LARGEST = {0.5: 0.003, 0.95: 0.003, 0.99: 0.03}
 # Of ordinary pairs 1 in 30,000 falls by that much at most.
 ORDINARY_FALL = 1e-3
 

@@ -152,7 +152,12 @@ def as_seen(batch: Batch, share: Floats) -> Batch:
     step = batch.step
     return replace(
         batch,
-        step=replace(step, chunks=share * step.chunks, mixed=share * step.mixed),
+        step=replace(
+            step,
+            time=longer * step.time,
+            chunks=share * step.chunks,
+            mixed=share * step.mixed,
+        ),
         load=load,
         response=share * batch.response,
         seen=longer * batch.seen,
