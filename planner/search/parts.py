@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from planner.model.arrays import Indices
+from planner.model.arrays import Floats, Indices
 from planner.search.archive import Archive
 from planner.search.inner import deployments
 from planner.search.screen import screen
@@ -20,9 +20,12 @@ AT_ONCE = 40_000
 LEAST = 1_000
 """Fewer shapes are one part: calls of the model on few rows take as long as those on many."""
 HALVES = 2
-"""Parts of a usual sweep: each further one adds a twentieth to it."""
-MOST = 10_000
+"""Parts of a usual sweep or proof: each further one adds a twentieth to it."""
+MOST = 20_000
 """Shapes of a part where that makes more parts than two: it then costs nothing."""
+ENTRY = 25.0
+"""Shapes that take as long as what a known entry of the archive stands for: where some are known,
+more will be found, and scored on the way."""
 
 
 @dataclass(frozen=True)
@@ -54,7 +57,7 @@ class Part:
 
 
 def divided(archive: Archive, shapes: Indices) -> list[Part]:
-    """Return the same parts for the same shapes, whoever decides them; the largest first.
+    """Return the same parts for the same shapes, whoever decides them; the longest first.
 
     Args:
         archive: What is known; ``Archive.rejoin`` gives it back what the parts have found.
@@ -63,18 +66,37 @@ def divided(archive: Archive, shapes: Indices) -> list[Part]:
     of_class = archive.problem.accelerators()
     chip = of_class[archive.table.shapes.hardware[shapes]]
     pieces = 1 if len(shapes) < LEAST else max(HALVES, len(shapes) // MOST)
-    piece = _spread(np.bincount(chip, minlength=int(of_class.max()) + 1), pieces)
+    piece, sums = _spread(_work(archive, chip), pieces)
     parts = [
         Part(one, shapes[piece[chip] == number])
         for number, one in enumerate(archive.split(piece[of_class]))
     ]
-    return sorted(parts, key=lambda part: -len(part.shapes))
+    return [parts[number] for number in np.argsort(-sums[: len(parts)], kind="stable")]
 
 
-def _spread(counts: Indices, pieces: int) -> Indices:
-    """Return a piece for each count so that their sums are about equal, (counts,)."""
-    sums, piece = np.zeros(pieces), np.zeros(len(counts), dtype=np.intp)
-    for number in np.argsort(-counts, kind="stable"):
+def _work(archive: Archive, chip: Indices) -> Floats:
+    """Return how long the shapes of each accelerator take to decide, in shapes, (accelerators,).
+
+    Args:
+        archive: What is known.
+        chip: Accelerator of each shape, (n,).
+    """
+    of_class = archive.problem.accelerators()
+    most = int(of_class.max()) + 1
+    shapes = np.bincount(chip, minlength=most)
+    known = np.bincount(of_class[archive.entries.hardware], minlength=most)
+    work: Floats = np.where(shapes > 0, shapes + ENTRY * known, 0.0)
+    return work
+
+
+def _spread(work: Floats, pieces: int) -> tuple[Indices, Floats]:
+    """Return a piece for each item so that the sums of their work are about equal, (items,).
+
+    Returns:
+        The pieces, and those sums.
+    """
+    sums, piece = np.zeros(pieces), np.zeros(len(work), dtype=np.intp)
+    for number in np.argsort(-work, kind="stable"):
         piece[number] = sums.argmin()
-        sums[piece[number]] += counts[number]
-    return piece
+        sums[piece[number]] += work[number]
+    return piece, sums

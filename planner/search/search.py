@@ -35,8 +35,10 @@ TRIALS = 50
 """Trials of the default search: enough to fill the archive before the proof prunes with it."""
 PROOF_SHAPES = 40_000
 """Up to so many shapes the proof costs no more than sweeps, a second or two: it is always made."""
+SHARED_SHAPES = 15_000
+"""From so many shapes on processes share sweeps and proofs: a further one takes 0.4 s to start."""
 PROVERS = 4
-"""Processes that a proof of a large space may have, each with a copy of the shape table."""
+"""Processes that a proof on request may have, each with a copy of the shape table."""
 
 
 @dataclass(frozen=True)
@@ -50,8 +52,8 @@ class Settings:
         prove: True = always, False = never, None = where it is cheap.
         store: Keeps the study, so that a run that was cut short is taken up; None = in memory.
         enumerate_all: Score every deployment instead of searching: the referee.
-        processes: That share the sweeps of a large space; None = as the machine has cores. The
-            result does not depend on it.
+        processes: That share the sweeps and proofs of a large space; None = as the machine has
+            cores. The result does not depend on it.
     """
 
     seed: int = 0
@@ -119,10 +121,10 @@ class _Search:
             self.enumerate()
             return
         offline = self.problem.demand.job is not None
-        cheap = offline or len(self.table) <= PROOF_SHAPES
+        alone = offline or len(self.table) < SHARED_SHAPES
         try:
-            with nullcontext() if cheap else self.started() as self.crew:
-                self.search(guide, cheap)
+            with nullcontext() if alone else self.started() as self.crew:
+                self.search(guide, cheap=offline or len(self.table) <= PROOF_SHAPES)
         except KeyboardInterrupt:
             self.stopped = INTERRUPTED
         if self.settings.store is not None:
@@ -130,7 +132,7 @@ class _Search:
             self.unkept = add_archive(store, self.archive, guide, left, self.progress)
 
     def started(self) -> Crew:
-        """Start the processes that share the sweeps of a large space."""
+        """Start the processes that share the work of a large space."""
         from planner.search.crew import Crew, usable_cores
 
         useful = PROVERS if self.settings.prove else HALVES
@@ -138,7 +140,7 @@ class _Search:
         chips = int(self.problem.accelerators().max()) + 1
         return Crew(self.problem, self.table, min(count, chips), self.end)
 
-    def search(self, guide: Floats, cheap: bool) -> None:
+    def search(self, guide: Floats, *, cheap: bool) -> None:
         """Seeds and study, then sweeps, a proof, or both."""
         self.outer(guide)
         asked = self.settings.prove

@@ -6,7 +6,7 @@ import signal
 import subprocess
 import sys
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import fields
+from dataclasses import fields, replace
 from io import BytesIO
 from multiprocessing import get_context
 from pathlib import Path
@@ -21,17 +21,17 @@ from planner.search.archive import Archive
 from planner.search.children import BEGIN, send, start
 from planner.search.crew import HELPER, Crew, usable_cores
 from planner.search.helper import Question, serve
-from planner.search.parts import divided
+from planner.search.parts import ENTRY, _spread, _work, divided
 from planner.search.search import Settings, search
 from planner.search.shapes import shape_table
-from tests.search.problems import ROOT, everything, random_problem, vectors
+from tests.search.problems import ROOT, everything, offline, random_problem, vectors
 
 SEEDS = (3, 8, 11)
 SCRIPT = """
 from planner import plan
 from planner.search import crew, parts, search
 crew.usable_cores = lambda: 2
-search.PROOF_SHAPES, parts.LEAST = 100, 20
+search.PROOF_SHAPES, search.MANY, parts.LEAST = 100, 0, 20
 told = set()
 def progress(phrase, share):
     if phrase not in told:
@@ -45,6 +45,7 @@ print(record.search.stopped, len(record.options) > 0)
 @pytest.fixture(autouse=True)
 def small_spaces_are_large(monkeypatch):
     monkeypatch.setattr(searching, "PROOF_SHAPES", 100)
+    monkeypatch.setattr(searching, "MANY", 0)
     monkeypatch.setattr(parts, "LEAST", 20)
     monkeypatch.setattr(parts, "MOST", 200)
 
@@ -116,9 +117,23 @@ def test_parts_hold_every_shape_once_and_no_accelerator_is_in_two():
         set(problem.accelerators()[table.shapes.hardware[part.shapes]].tolist()) for part in split
     ]
     assert sum(map(len, chips)) == len(set().union(*chips))
-    assert [len(part.shapes) for part in split] == sorted(
-        (len(part.shapes) for part in split), reverse=True
-    )
+
+
+def test_pieces_are_about_as_large_as_each_other():
+    piece, sums = _spread(np.array([50.0, 40.0, 30.0, 30.0, 30.0]), 2)
+    # Longest first, to the piece with the least: 50 | 40, 40 + 30, 50 + 30, 70 + 30.
+    assert piece.tolist() == [0, 1, 1, 0, 1]
+    assert sums.tolist() == [80.0, 100.0]
+
+
+def test_a_known_entry_counts_as_many_shapes():
+    problem = random_problem(8)
+    archive = Archive(problem, shape_table(problem))
+    chip = np.array([0, 0, 0, 1])
+    assert _work(archive, chip).tolist()[:2] == [3.0, 1.0]
+    of_chip_1 = int(np.flatnonzero(problem.accelerators() == 1)[0])
+    archive.entries = replace(archive.entries, hardware=np.full(2, of_chip_1))
+    assert _work(archive, chip).tolist()[:2] == [3.0, 1.0 + 2 * ENTRY]
 
 
 @pytest.mark.usefixtures("patient")
@@ -168,9 +183,7 @@ def test_without_processes_the_search_goes_on_alone(monkeypatch):
 def test_interrupting_keeps_what_was_found_and_ends_the_helpers(phrase, times, monkeypatch):
     crews, seen = [], []
     start = Crew._start
-    monkeypatch.setattr(
-        Crew, "_start", lambda self, known: (start(self, known), crews.append(self))
-    )
+    monkeypatch.setattr(Crew, "_start", lambda self: (start(self), crews.append(self)))
 
     def impatient(said, share):
         seen.append(said)
@@ -191,7 +204,8 @@ def test_what_a_helper_has_found_when_it_is_time_is_kept(monkeypatch):
     problem = random_problem(8)
     table = shape_table(problem)
     split = divided(Archive(problem, table), everything(table))
-    with Crew(problem, table, 2) as both:
+    with Crew(2) as both:
+        both.begin(problem, table)
         # It is time as soon as the helper is at the last part.
         assert not both.decide(split, both._open.empty, lambda _: None)
     assert all(part.archive.scored for part in split)
@@ -202,7 +216,8 @@ def test_parts_that_helpers_had_no_time_for_prove_nothing():
     problem = random_problem(8)
     table = shape_table(problem)
     split = divided(Archive(problem, table), everything(table))
-    with Crew(problem, table, 2, end=0.0) as both:
+    with Crew(2, end=0.0) as both:
+        both.begin(problem, table)
         assert not both.decide(split, lambda: False, lambda _: None)
 
 
@@ -306,6 +321,29 @@ def test_control_c_reaches_all_processes_and_leaves_no_traceback(tmp_path):
         said, faults = process.communicate(timeout=120)
     assert said.splitlines()[-1] == "interrupted True"
     assert faults == ""
+
+
+def test_helpers_are_started_before_the_shapes_are_known(monkeypatch):
+    told = []
+    start, table = Crew._start, searching.shape_table
+    monkeypatch.setattr(Crew, "_start", lambda self: (told.append("helper"), start(self)))
+    monkeypatch.setattr(
+        searching, "shape_table", lambda problem: (told.append("table"), table(problem))[1]
+    )
+    search(random_problem(8), settings=Settings(processes=2))
+    assert told == ["helper", "table"]
+
+
+@pytest.mark.parametrize("few", ["combinations", "cores", "offline", "enumerated"])
+def test_no_helpers_are_started_where_they_have_nothing_to_do(few, monkeypatch):
+    monkeypatch.setattr(Crew, "_start", lambda *_: pytest.fail("started a helper"))
+    monkeypatch.setattr(crew, "usable_cores", lambda: 1 if few == "cores" else 2)
+    problem, settings = random_problem(8), Settings(enumerate_all=few == "enumerated")
+    if few == "combinations":
+        monkeypatch.setattr(searching, "MANY", problem.combinations() + 1)
+    if few == "offline":
+        problem = offline(problem, requests=1000.0, deadline_s=3600.0)
+    assert search(problem, settings=settings).candidates
 
 
 def test_plans_of_a_portfolio_start_no_processes(monkeypatch):
