@@ -13,6 +13,8 @@ NARROW, STEEP = 1e-6, 50.0
 """A bracket so narrow is crossed in a straight line, unless so steep a fall may be a jump."""
 NARROWEST = 1e-12
 """Width of a bracket across a jump in the end: where the search began does not show."""
+BESIDE = 0.4 * NARROWEST
+"""How far from a jump its sides are tried."""
 TRUNCATION = 2.0
 """How far an interpolated point is moved to the middle, over the square of the bracket."""
 COARSE = 0.11
@@ -24,7 +26,11 @@ Function = Callable[[Floats], Floats]
 
 
 def falling_root(
-    rows: Callable[[Indices], Function], low: Floats, high: Floats, highest: Floats
+    rows: Callable[[Indices], Function],
+    low: Floats,
+    high: Floats,
+    highest: Floats,
+    jumps: Floats | None = None,
 ) -> Floats:
     """Return where each row's function crosses zero, to about NARROWEST, (n,).
 
@@ -33,6 +39,7 @@ def falling_root(
             falling, jumps allowed.
         low, high: Where to look first, (n,).
         highest: Where the function is not above 0, (n,).
+        jumps: Where it may jump: that is tried before it would be found by halving, (k, n).
 
     Source:
         ITP (interpolate, truncate, project): I. F. D. Oliveira and R. H. C. Takahashi, ACM Trans.
@@ -48,8 +55,13 @@ def falling_root(
     b, at_b = np.where(beyond, highest, high), np.where(beyond, -at_b, at_b)
     widest = float((b - a).max(initial=NARROWEST))
     most = int(np.ceil(np.log2(widest / NARROWEST))) + 1
+    if jumps is not None:
+        # Two steps of each round may narrow nothing.
+        most = most * ROUND // (ROUND - 2) + 2
     for step in range(1, most + 1):
         x = _next(a, b, at_a, at_b, 0.5 * NARROWEST * 2.0 ** (most - step))
+        if jumps is not None and (step + 1) % ROUND < 2:
+            x = _beside(jumps, x, (a, b), -BESIDE if step % ROUND else BESIDE)
         at_x = over(x)
         up = at_x > 0.0
         a, at_a = np.where(up, x, a), np.where(up, at_x, at_a)
@@ -61,8 +73,17 @@ def falling_root(
                 break
             left = left[still]
             a, b, at_a, at_b = (values[still] for values in (a, b, at_a, at_b))
+            jumps = None if jumps is None else jumps[:, still]
             over = rows(left)
     return found
+
+
+def _beside(jumps: Floats, x: Floats, ends: tuple[Floats, Floats], by: float) -> Floats:
+    """Return the points beside the jumps nearest to the middles of brackets; `x` where none is."""
+    a, b = ends
+    nearest = np.abs(jumps - 0.5 * (a + b)).argmin(axis=0)
+    beside = jumps[nearest, np.arange(len(x))] + by
+    return np.where((a < beside) & (beside < b), beside, x)
 
 
 def _secant(a: Floats, b: Floats, at_a: Floats, at_b: Floats) -> Floats:

@@ -5,13 +5,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from planner.model.roots import falling_root
+from planner.model.roots import ROUND, falling_root
 
 LOWEST, HIGHEST = -14.0, 14.0
 PLACES = st.lists(st.floats(-13.0, 13.0), min_size=1, max_size=20).map(np.array)
 
 
-def roots_of(function, count, low=None, high=None):
+def roots_of(function, count, low=None, high=None, jumps=None):
     least, most = np.full(count, LOWEST), np.full(count, HIGHEST)
     asked = []
 
@@ -22,8 +22,8 @@ def roots_of(function, count, low=None, high=None):
 
         return value
 
-    found = falling_root(rows, least if low is None else low, most if high is None else high, most)
-    return found, asked
+    low, high = least if low is None else low, most if high is None else high
+    return falling_root(rows, low, high, most, jumps), asked
 
 
 def assert_at(found, places):
@@ -68,6 +68,32 @@ def test_smooth_roots_near_the_guess_take_few_steps():
         lambda x, at: np.exp(-x) - np.exp(-places[at]), 50, places - 0.03, places + 0.05
     )
     assert sum(asked) <= 50 * 9
+
+
+def test_a_jump_whose_place_is_known_takes_one_round():
+    """Of three places of which it may jump at one: not the 37 halvings of 0.08 to 1e-12."""
+    places = np.linspace(-5.0, 5.0, 50)
+    known = np.stack([places - 0.4, places, places + 0.2])
+    found, asked = roots_of(
+        lambda x, at: np.where(x < places[at], 0.95, -0.05),
+        50,
+        places - 0.03,
+        places + 0.05,
+        known,
+    )
+    assert_at(found, places)
+    assert asked == [50] * (2 + ROUND)
+
+
+@given(PLACES, st.lists(st.floats(-14.0, 14.0), min_size=1, max_size=4))
+def test_places_where_nothing_jumps_do_no_harm(places, elsewhere):
+    known = np.repeat(np.array(elsewhere)[:, None], len(places), axis=1)
+    for function in (
+        lambda x, at: np.tanh(places[at] - x),
+        lambda x, at: np.where(x < places[at], 0.95, -0.05),
+    ):
+        found, _ = roots_of(function, len(places), jumps=known)
+        assert_at(found, places)
 
 
 def test_no_rows_no_roots():

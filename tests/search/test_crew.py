@@ -31,7 +31,7 @@ SCRIPT = """
 from planner import plan
 from planner.search import crew, parts, search
 crew.usable_cores = lambda: 2
-search.PROOF_SHAPES, search.MANY, parts.LEAST = 100, 0, 20
+search.PROOF_SHAPES, search.SHARED_SHAPES, parts.LEAST = 100, 100, 20
 told = set()
 def progress(phrase, share):
     if phrase not in told:
@@ -45,7 +45,7 @@ print(record.search.stopped, len(record.options) > 0)
 @pytest.fixture(autouse=True)
 def small_spaces_are_large(monkeypatch):
     monkeypatch.setattr(searching, "PROOF_SHAPES", 100)
-    monkeypatch.setattr(searching, "MANY", 0)
+    monkeypatch.setattr(searching, "SHARED_SHAPES", 100)
     monkeypatch.setattr(parts, "LEAST", 20)
     monkeypatch.setattr(parts, "MOST", 200)
 
@@ -121,7 +121,7 @@ def test_parts_hold_every_shape_once_and_no_accelerator_is_in_two():
 
 def test_pieces_are_about_as_large_as_each_other():
     piece, sums = _spread(np.array([50.0, 40.0, 30.0, 30.0, 30.0]), 2)
-    # Longest first, to the piece with the least: 50 | 40, 40 + 30, 50 + 30, 70 + 30.
+    # The largest first, to the piece with the least: 50 | 40, 40 + 30, 50 + 30, 70 + 30.
     assert piece.tolist() == [0, 1, 1, 0, 1]
     assert sums.tolist() == [80.0, 100.0]
 
@@ -134,6 +134,26 @@ def test_a_known_entry_counts_as_many_shapes():
     of_chip_1 = int(np.flatnonzero(problem.accelerators() == 1)[0])
     archive.entries = replace(archive.entries, hardware=np.full(2, of_chip_1))
     assert _work(archive, chip).tolist()[:2] == [3.0, 1.0 + 2 * ENTRY]
+
+
+def test_a_proof_that_makes_itself_is_shared_too(monkeypatch):
+    problem = random_problem(8)
+    monkeypatch.setattr(searching, "PROOF_SHAPES", 10**6)
+    one, two = (search(problem, settings=Settings(processes=count)) for count in (1, 2))
+    assert one.proven
+    assert content(one) == content(two)
+
+
+@pytest.mark.parametrize("few", ["shapes", "cores", "offline", "enumerated"])
+def test_no_helpers_are_started_where_they_have_nothing_to_do(few, monkeypatch):
+    monkeypatch.setattr(Crew, "_start", lambda *_: pytest.fail("started a helper"))
+    monkeypatch.setattr(crew, "usable_cores", lambda: 1 if few == "cores" else 2)
+    problem, settings = random_problem(8), Settings(enumerate_all=few == "enumerated")
+    if few == "shapes":
+        monkeypatch.setattr(searching, "SHARED_SHAPES", 10**6)
+    if few == "offline":
+        problem = offline(problem, requests=1000.0, deadline_s=3600.0)
+    assert search(problem, settings=settings).candidates
 
 
 @pytest.mark.usefixtures("patient")
@@ -183,7 +203,9 @@ def test_without_processes_the_search_goes_on_alone(monkeypatch):
 def test_interrupting_keeps_what_was_found_and_ends_the_helpers(phrase, times, monkeypatch):
     crews, seen = [], []
     start = Crew._start
-    monkeypatch.setattr(Crew, "_start", lambda self: (start(self), crews.append(self)))
+    monkeypatch.setattr(
+        Crew, "_start", lambda self, known: (start(self, known), crews.append(self))
+    )
 
     def impatient(said, share):
         seen.append(said)
@@ -204,8 +226,7 @@ def test_what_a_helper_has_found_when_it_is_time_is_kept(monkeypatch):
     problem = random_problem(8)
     table = shape_table(problem)
     split = divided(Archive(problem, table), everything(table))
-    with Crew(2) as both:
-        both.begin(problem, table)
+    with Crew(problem, table, 2) as both:
         # It is time as soon as the helper is at the last part.
         assert not both.decide(split, both._open.empty, lambda _: None)
     assert all(part.archive.scored for part in split)
@@ -216,8 +237,7 @@ def test_parts_that_helpers_had_no_time_for_prove_nothing():
     problem = random_problem(8)
     table = shape_table(problem)
     split = divided(Archive(problem, table), everything(table))
-    with Crew(2, end=0.0) as both:
-        both.begin(problem, table)
+    with Crew(problem, table, 2, end=0.0) as both:
         assert not both.decide(split, lambda: False, lambda _: None)
 
 
@@ -321,29 +341,6 @@ def test_control_c_reaches_all_processes_and_leaves_no_traceback(tmp_path):
         said, faults = process.communicate(timeout=120)
     assert said.splitlines()[-1] == "interrupted True"
     assert faults == ""
-
-
-def test_helpers_are_started_before_the_shapes_are_known(monkeypatch):
-    told = []
-    start, table = Crew._start, searching.shape_table
-    monkeypatch.setattr(Crew, "_start", lambda self: (told.append("helper"), start(self)))
-    monkeypatch.setattr(
-        searching, "shape_table", lambda problem: (told.append("table"), table(problem))[1]
-    )
-    search(random_problem(8), settings=Settings(processes=2))
-    assert told == ["helper", "table"]
-
-
-@pytest.mark.parametrize("few", ["combinations", "cores", "offline", "enumerated"])
-def test_no_helpers_are_started_where_they_have_nothing_to_do(few, monkeypatch):
-    monkeypatch.setattr(Crew, "_start", lambda *_: pytest.fail("started a helper"))
-    monkeypatch.setattr(crew, "usable_cores", lambda: 1 if few == "cores" else 2)
-    problem, settings = random_problem(8), Settings(enumerate_all=few == "enumerated")
-    if few == "combinations":
-        monkeypatch.setattr(searching, "MANY", problem.combinations() + 1)
-    if few == "offline":
-        problem = offline(problem, requests=1000.0, deadline_s=3600.0)
-    assert search(problem, settings=settings).candidates
 
 
 def test_plans_of_a_portfolio_start_no_processes(monkeypatch):

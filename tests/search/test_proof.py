@@ -44,6 +44,7 @@ def test_a_proof_in_parts_is_the_proof_as_a_whole(monkeypatch):
     problem = random_problem(8)
     whole = search(problem, settings=Settings(prove=True))
     monkeypatch.setattr("planner.search.search.PROOF_SHAPES", 100)
+    monkeypatch.setattr("planner.search.search.SHARED_SHAPES", 100)
     monkeypatch.setattr("planner.search.parts.LEAST", 20)
     shares: list[float] = []
 

@@ -78,12 +78,13 @@ def percentile(
         return lambda x: over(np.exp(x)) - (1.0 - share)
 
     least, most = (np.full(len(stable), np.log(end)) for end in RANGE)
-    if above is None:
-        roots = falling_root(excess, least, most, most)
-    else:
+    first = most
+    if above is not None:
         least = np.log(above[stable])
-        roots = falling_root(excess, least, least + NEAR, most)
-    found[stable] = np.exp(roots)
+        first = least + NEAR
+    # On an idle server whoever has a prompt of the same length is served in the same time.
+    jumps = np.log(state.own[:, stable]) if metric == "ttft" else None
+    found[stable] = np.exp(falling_root(excess, least, first, most, jumps))
     return found
 
 
