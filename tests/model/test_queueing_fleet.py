@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from planner.model.arrays import Floats
-from planner.model.queueing.bursts import timed_share, work_met_in_turn
+from planner.model.queueing.bursts import or_together, timed_share, work_met_in_turn
 from planner.model.queueing.cycle import Cycle, _chain, _moments
 from planner.model.queueing.open_loop import _in_turn
 
@@ -80,19 +80,28 @@ def test_the_wait_for_others_is_that_of_arrivals_drawn_at_random(chain, fit):
 
 
 @pytest.mark.parametrize(
-    ("burstiness", "servers", "routing", "share"),
+    ("burstiness", "outputs", "servers", "routing", "share"),
     [
-        (1.0, 1.0, "least_loaded", 1.0),
-        (0.0, 1.0, "least_loaded", 1.0),
-        (1.0, 16.0, "least_loaded", 0.5),
-        (4.0, 64.0, "least_loaded", 0.5),
-        (9.0, 4.0, "least_loaded", 1.0),
-        (1.0, 16.0, "round_robin", 1.0),
-        (1.0, 16.0, "random", 1.0),
+        (1.0, 0.5, 1.0, "least_loaded", 1.0),
+        (0.0, 0.5, 1.0, "least_loaded", 1.0),
+        (1.0, 0.5, 16.0, "least_loaded", 0.5),
+        (1.0, 0.3, 16.0, "least_loaded", 0.5),
+        (1.0, 0.0, 16.0, "least_loaded", 1.0),
+        (1.0, 0.1, 16.0, "least_loaded", 0.8),
+        (4.0, 0.5, 64.0, "least_loaded", 0.5),
+        (9.0, 0.5, 4.0, "least_loaded", 1.0),
+        (1.0, 0.5, 16.0, "round_robin", 1.0),
+        (1.0, 0.5, 16.0, "random", 1.0),
     ],
 )
-def test_share_of_the_requests_that_come_by_the_clock(burstiness, servers, routing, share):
-    assert timed_share(burstiness, np.array([servers]), routing) == pytest.approx(share)
+def test_share_of_the_requests_that_come_by_the_clock(burstiness, outputs, servers, routing, share):
+    found = timed_share(burstiness, outputs, np.array([servers]), routing)
+    assert found == pytest.approx(share)
+
+
+def test_prompts_that_come_within_a_step_are_met_however_evenly_they_come():
+    met = or_together(np.array([0.1, 0.1, 0.1, 1.0]), np.array([0.0, 0.5, 3.0, 0.2]))
+    np.testing.assert_allclose(met, [0.1, 0.325, 1.0, 1.0])
 
 
 @pytest.mark.parametrize("part", [0.25, 1.0])

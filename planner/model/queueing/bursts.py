@@ -14,6 +14,8 @@ nobody waits longer for it. So a single one is taken to see no smoother ones."""
 
 CLOCKED = 0.25
 """Power of the burstiness over the servers, with the least loaded of them chosen: see below."""
+VARIED = 0.25
+"""Squared CV of outputs from which on requests that came together end apart."""
 
 
 def _random(burstiness: float, servers: Floats) -> Floats:
@@ -73,15 +75,17 @@ def burst_size(burstiness: Floats, expected: Floats) -> Floats:
     return result
 
 
-def timed_share(burstiness: float, servers: Floats, routing: str) -> Floats:
+def timed_share(burstiness: float, outputs_cv2: float, servers: Floats, routing: str) -> Floats:
     """Share of the requests that reach a server by the clock; of the others as many a step, (n,).
 
     The least loaded server is one where a request has just ended, and as many end in a long step
     as in a short one. So a server that prompts slow down is avoided; the more so the less the
-    load of the whole fleet moves meanwhile, which takes new requests to all of them.
+    load of the whole fleet moves meanwhile, which takes new requests to all of them. Where outputs
+    are of one length, those that came together end together, and the next come together again.
 
     Args:
         burstiness: Squared CV of the gaps between all arrivals.
+        outputs_cv2: Squared CV of the steps that requests decode for.
         servers: Servers that share them, (n,).
         routing: random, round_robin or least_loaded.
 
@@ -91,7 +95,8 @@ def timed_share(burstiness: float, servers: Floats, routing: str) -> Floats:
     """
     if routing != "least_loaded":
         return np.ones_like(servers)
-    share: Floats = _of_one(burstiness, servers) ** CLOCKED
+    avoided = 1.0 - _of_one(burstiness, servers) ** CLOCKED
+    share: Floats = 1.0 - avoided * min(outputs_cv2 / VARIED, 1.0)
     return share
 
 
@@ -154,3 +159,21 @@ def work_met_in_turn(
     regular = left / np.maximum(mean(0.5 * times * times), LEAST)
     share: Floats = regular + (1.0 - regular) * _of_one(burstiness, servers)
     return share
+
+
+def or_together(share: Floats, arriving: Floats) -> Floats:
+    """Return the share of the prompts' work met, by those too that come within one step, (n,).
+
+    However evenly requests come, prompts that come within a step are computed together: all of
+    them where one or more come in every step.
+
+    Args:
+        share: Share of the work met one by one, (n,).
+        arriving: Mean requests that come in a step, (n,).
+
+    Source:
+        The power of two is chosen against our simulator (planner/model/README.md#queueing).
+    """
+    together = np.minimum(arriving, 1.0) ** 2
+    result: Floats = share + (1.0 - share) * together
+    return result

@@ -11,6 +11,7 @@ from planner.model.queueing.bursts import (
     burst_size,
     met_share,
     number_spread,
+    or_together,
     split_burstiness,
     timed_share,
     work_met_in_turn,
@@ -67,13 +68,15 @@ def steady_state(
     here = np.clip(rate / servers, LEAST_RATE, CLOSEST_TO_CAPACITY * full.rate)
     spread = number_spread(w.burstiness, w.peakedness, servers, routing)
     gaps = split_burstiness(w.burstiness, servers, routing)
-    arrivals = Arrivals(here, gaps, spread, timed_share(w.burstiness, servers, routing))
+    timed = timed_share(w.burstiness, w.steps_cv2, servers, routing)
+    arrivals = Arrivals(here, gaps, spread, timed)
     batch = steady_batch(s, full, arrivals)
     under_way = here * _prompt_time(batch)
     present = batch.mean + s.workload.mean(under_way)
     seen, met = _meeting(batch, arrivals, met_share(present, spread))
     if routing == "round_robin":
         share = work_met_in_turn(w.burstiness, servers, under_way, s.workload.mean)
+        share = or_together(share, here * batch.step.time)
         wait = prompt_wait(s, *_meeting(batch, arrivals, share))
     else:
         wait = prompt_wait(s, seen, met)
