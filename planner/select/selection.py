@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from planner.candidates.demand import targets
+from planner.candidates.demand import slo_mixture, targets
 from planner.candidates.quality import QualityCase
 from planner.catalog import Catalog
 from planner.model.arrays import Floats
@@ -38,9 +38,17 @@ SHORT_RUN = 0.5
 """Offline runs below this length [h] say that starts and billing units are left out."""
 ITL_COARSE = (
     "ITL by the closed formula is coarse: half of its p95s lie within 4 % of simulated ones, one in"
-    " ten is off by a third or more, as a percentile may fall on the wrong side between steps with"
-    " and without prompts. Options that no simulation has checked are on the front or off it"
-    " by that; simulate one (plan simulate) before you rely on its ITL."
+    " ten is off by a third or more (under bursts by half), as a percentile may fall on the wrong"
+    " side between steps with and without prompts. Options that no simulation has checked are on"
+    " the front or off it by that; simulate one (plan simulate) before you rely on its ITL."
+)
+ALIKE = 0.05**2
+"""Squared CV below which outputs count as of one length."""
+ENDS_TOGETHER = (
+    "Outputs are of one length: requests that came together end together, and the least loaded"
+    " server gets the next ones together. TTFT p95 of fleets may grow for hours to several times"
+    " what the formula and short simulations show: simulate the whole fleet for long"
+    " (plan simulate PLAN --option ID --requests 100000), or state how your lengths vary."
 )
 LEASES_LEFT_OUT = (
     "Costs per run and per Mtok, and the choice by them, count the hours of the run; a lease that"
@@ -152,6 +160,8 @@ def assumed(catalog: Catalog, slo: Slo, chosen: Sequence[Option]) -> Iterator[st
             "Owned hardware draws what the catalog's measured shares of its power limits give at"
             " the mean load; meter your own."
         )
+    if _ends_together(slo) and any(option.replicas > 1 for option in chosen):
+        yield ENDS_TOGETHER
     if any(option.lease_outlasts_run for option in chosen):
         yield LEASES_LEFT_OUT
     if any(option.run_hours is not None and option.run_hours < SHORT_RUN for option in chosen):
@@ -160,6 +170,14 @@ def assumed(catalog: Catalog, slo: Slo, chosen: Sequence[Option]) -> Iterator[st
             " whole minutes or hours; neither is counted here."
         )
     yield from _drafts(slo, chosen)
+
+
+def _ends_together(slo: Slo) -> bool:
+    """Return whether requests that came together end together, and the next come together."""
+    if slo.traffic.offline is not None or slo.routing != "least_loaded":
+        return False
+    whole = slo_mixture(slo).whole
+    return whole.steps_mean > 0 and whole.steps_cv2 < ALIKE
 
 
 def _drafts(slo: Slo, chosen: Sequence[Option]) -> Iterator[str]:

@@ -23,7 +23,8 @@ MEASURED = 1500
 """Requests of a run that are measured, for percentiles up to p95; more for higher ones."""
 MOST_REQUESTS = 20_000
 SERVERS = 8
-"""Servers simulated at most: a larger fleet at the same rate a server only waits less."""
+"""Servers simulated at most: a larger fleet at the same rate a server only waits less, but for
+outputs of one length (``selection.ENDS_TOGETHER``)."""
 WARM_UP, COOL_DOWN = 2.0, 0.5
 """Left out at the beginning and end, in mean residence times of a request."""
 BATCHES = 8

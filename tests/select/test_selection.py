@@ -23,7 +23,9 @@ ASKED = {
 ONLINE = Slo.model_validate(ASKED)
 
 
-def option(accelerator, weights, run_hours=None, speculation="off", acceptance_range=None):
+def option(
+    accelerator, weights, run_hours=None, speculation="off", acceptance_range=None, replicas=1
+):
     price = SimpleNamespace(interruption_share=0.0, term="on_demand")
     return SimpleNamespace(
         accelerator=accelerator,
@@ -31,6 +33,7 @@ def option(accelerator, weights, run_hours=None, speculation="off", acceptance_r
         gpus_per_replica=1,
         gpus=1,
         instances=1,
+        replicas=replicas,
         speculation=speculation,
         acceptance_range=acceptance_range,
         run_hours=run_hours,
@@ -140,3 +143,15 @@ def test_draft_acceptance_that_slo_yaml_gives_is_not_called_the_catalogs():
         " the targets.",
         "Draft acceptance (eagle3) is that of slo.yaml, taken as exact by intervals and margins.",
     ]
+
+
+@pytest.mark.parametrize(
+    ("output", "replicas", "told"),
+    [(200, 2, True), (200, 1, False), ({"mean": 200, "cv": 0.3}, 2, False), (1, 2, False)],
+)
+def test_fleets_with_outputs_of_one_length_are_told_to_end_together(output, replicas, told):
+    raw = ONLINE.model_dump(by_alias=True)
+    raw["traffic"]["output_tokens"] = output
+    made = option("h100-sxm", "fp8", replicas=replicas)
+    notes = [note for note in assumed(CATALOG, Slo.model_validate(raw), [made]) if "grow" in note]
+    assert bool(notes) == told
