@@ -24,6 +24,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     sys.stdout = sys.stdout or Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115
     sys.stderr = sys.stderr or Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115
     gc.set_threshold(CYCLES_EVERY)
+    # NumPy starts a thread of linear algebra for every core as it is imported, in 0.05 s. Arrays
+    # here are too small for more than one.
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     from planner.cli.interrupts import INTERRUPTED, noting_interrupts
 
     try:

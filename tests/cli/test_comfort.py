@@ -50,6 +50,15 @@ def slo(tmp_path):
     return str(path)
 
 
+@pytest.mark.parametrize(("asked", "expected"), [(None, "1"), ("4", "4")])
+def test_linear_algebra_has_one_thread_unless_asked_otherwise(asked, expected, monkeypatch, capsys):
+    monkeypatch.setenv("OPENBLAS_NUM_THREADS", "4")
+    if asked is None:
+        monkeypatch.delenv("OPENBLAS_NUM_THREADS")
+    assert run(capsys, "--version").code == 0
+    assert os.environ["OPENBLAS_NUM_THREADS"] == expected
+
+
 def test_the_version_names_the_catalog_and_the_age_of_its_prices(capsys):
     catalog = load_catalog()
     days = (datetime.date.today() - datetime.date.fromisoformat(catalog.newest_seen)).days
