@@ -66,9 +66,9 @@ def _lines(found: Simulation) -> Iterator[str]:
     else:
         yield "no limit applies"
     yield (
-        f"{words.number(found.output_tokens_per_s)} output tokens/s, servers busy"
-        f" {words.percent(found.utilization)} of the time,"
-        f" {words.number(found.batch)} sequences decoding per server"
+        f"{words.number(found.output_tokens_per_s)} output tokens/s, servers at work"
+        f" {words.percent(found.utilization)} of the time (an option's utilization is the share of"
+        f" its capacity), {words.number(found.batch)} sequences decoding per server"
     )
     rejected = counted(found.rejected, "request")
     yield f"preempted {counted(found.preemptions, 'time')}, {rejected} rejected"
