@@ -50,6 +50,10 @@ ENDS_TOGETHER = (
     " what the formula and short simulations show: simulate the whole fleet for long"
     " (plan simulate PLAN --option ID --requests 100000), or state how your lengths vary."
 )
+FOR_NO_CLASS = (
+    "The targets under slo of the file hold for no class, since each has its own; repeat them in"
+    " the classes if they should."
+)
 LEASES_LEFT_OUT = (
     "Costs per run and per Mtok, and the choice by them, count the hours of the run; a lease that"
     " is longer is due in full, which is told beside the run."
@@ -160,6 +164,9 @@ def assumed(catalog: Catalog, slo: Slo, chosen: Sequence[Option]) -> Iterator[st
             "Owned hardware draws what the catalog's measured shares of its power limits give at"
             " the mean load; meter your own."
         )
+    classes = slo.traffic.classes or ()
+    if slo.targets.items() and classes and all(kind.slo.items() for kind in classes):
+        yield FOR_NO_CLASS
     if _ends_together(slo) and any(option.replicas > 1 for option in chosen):
         yield ENDS_TOGETHER
     if any(option.lease_outlasts_run for option in chosen):

@@ -150,13 +150,6 @@ class Slo(Spec):
             yield "slo", "no target; add one such as ttft_p95_ms: 800, or traffic.offline"
         if self.targets.items() and offline:
             yield "slo", "offline work has a deadline, not a latency target; remove the targets"
-        classes = self.traffic.classes or ()
-        if self.targets.items() and classes and all(kind.slo.items() for kind in classes):
-            yield (
-                "slo",
-                "its targets hold for no class, since each has its own; remove them (confidence may"
-                " stay), or repeat them in the classes",
-            )
         if self.autoscale is not None and self.traffic.load_profile is None:
             yield "autoscale", "has no load to follow; add traffic.load_profile"
         if len(set(self.objectives)) < len(self.objectives):

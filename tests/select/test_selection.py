@@ -155,3 +155,16 @@ def test_fleets_with_outputs_of_one_length_are_told_to_end_together(output, repl
     made = option("h100-sxm", "fp8", replicas=replicas)
     notes = [note for note in assumed(CATALOG, Slo.model_validate(raw), [made]) if "grow" in note]
     assert bool(notes) == told
+
+
+@pytest.mark.parametrize(("own", "told"), [({"ttft_p95_ms": 900}, True), ({}, False)])
+def test_targets_of_the_file_that_hold_for_no_class_are_told(own, told):
+    raw = ONLINE.model_dump(by_alias=True)
+    lengths = {key: raw["traffic"].pop(key) for key in ("prompt_tokens", "output_tokens")}
+    one = {"share": 0.5, **lengths}
+    raw["traffic"]["classes"] = [
+        {"name": "ask", "slo": {"ttft_p95_ms": 500}, **one},
+        {"name": "read", "slo": own, **one},
+    ]
+    notes = list(assumed(CATALOG, Slo.model_validate(raw), [option("h100-sxm", "fp8")]))
+    assert any("hold for no class" in note for note in notes) == told

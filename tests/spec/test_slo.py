@@ -212,22 +212,3 @@ def test_what_is_made_from_lists_reads_its_own_dump(
 def test_a_list_of_other_things_is_no_list_of_names(engines):
     with pytest.raises(ValueError, match="engines"):
         Slo.model_validate(lists(read_yaml(EXAMPLES[0]).data) | {"engines": engines})
-
-
-def test_targets_of_the_file_that_hold_for_no_class_are_refused():
-    class_ = "{name: %s, share: 0.5, prompt_tokens: 300, output_tokens: 200%s}"
-    own = ", slo: {ttft_p95_ms: 900}"
-    text = """\
-model: llama-3.1-8b-instruct
-traffic:
-  rate_per_s: 12
-  classes:
-    - %s
-    - %s
-slo: {tpot_p95_ms: 30, confidence: 0.5}
-"""
-    assert slo(text % (class_ % ("ask", own), class_ % ("read", ""))).targets.items()
-    with pytest.raises(InputError, match="line 7  slo: its targets hold for no class"):
-        slo(text % (class_ % ("ask", own), class_ % ("read", own)))
-    alone = text.replace("tpot_p95_ms: 30, ", "")
-    assert slo(alone % (class_ % ("ask", own), class_ % ("read", own))).targets.confidence == 0.5
