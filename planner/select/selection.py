@@ -246,7 +246,7 @@ def _simulated(checks: Sequence[Verification], picked: Mapping[str, str]) -> tup
     if len(open_) == len(picked):
         return (UNCHECKED, *missed)
     return (
-        f"{PICKS_BUT}{', '.join(open_)} have been checked by simulation and hold; these and other"
-        " options rest on the closed formula.",
+        f"{PICKS_BUT}{', '.join(open_)} have been checked by simulation and hold;"
+        f" {', '.join(open_)} and other options rest on the closed formula.",
         *missed,
     )

@@ -80,12 +80,13 @@ OTHERS = "other options rest on the closed formula."
         ),
         (
             {"o-1": True, "o-2": False},
-            f"All picks but balanced have been checked by simulation and hold; these and {OTHERS}",
+            "All picks but balanced have been checked by simulation and hold;"
+            f" balanced and {OTHERS}",
         ),
         (
             {"o-2": True, "o-3": True},
-            "All picks but cheapest, best_quality have been checked by simulation and hold; these"
-            f" and {OTHERS}",
+            "All picks but cheapest, best_quality have been checked by simulation and hold;"
+            f" cheapest, best_quality and {OTHERS}",
         ),
         (
             {"o-1": False, "o-9": True},
