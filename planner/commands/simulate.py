@@ -22,6 +22,7 @@ from planner.candidates.trace_load import cut, timed_trace, trace_windows, whole
 from planner.catalog import Catalog, load_catalog
 from planner.commands.explain import find_option
 from planner.commands.stored import catalog_notes, check_catalog
+from planner.counting import counted
 from planner.errors import InputError
 from planner.importers.traces import Trace
 from planner.model.arrays import Floats, Indices
@@ -39,6 +40,8 @@ from planner.spec.record_file import asked_slo, read_record
 from planner.spec.slo import Slo
 from planner.units import MILLI
 
+FEWEST_BEYOND = 10
+"""Requests that should lie beyond a percentile that is judged."""
 LEAST_REQUESTS = 4000
 REQUESTS_PER_REPLICA = 400
 RESIDENCES = 10.0
@@ -195,6 +198,7 @@ def _drawn(work: _Work, requests: int | None, seeds: int) -> Simulation:
     ]
     name = "Poisson" if work.slo.traffic.burstiness == 1.0 else "gamma"
     found = _simulation(work, case, name, drawn, runs)
+    found = replace(found, notes=(*_few(work.slo, runs), *found.notes))
     recorded = work.record.inputs.trace
     if recorded is None:
         return found
@@ -270,6 +274,17 @@ def _bounds(slo: Slo, kind: Indices) -> Mapping[str, Floats]:
         mine = (kind == target.kind) | (target.kind == EVERY)
         bounds[target.metric][mine] = target.limit * MILLI
     return bounds
+
+
+def _few(slo: Slo, runs: Sequence[Run]) -> Iterator[str]:
+    """Yield that a limited percentile rests on few requests, where it does."""
+    highest = max((target.percentile for target in targets(slo)), default=50.0)
+    measured = sum(int(run.measured.sum()) for run in runs)
+    if measured * (1.0 - highest / 100) < FEWEST_BEYOND:
+        yield (
+            f"Of {counted(measured, 'measured request')} fewer than {FEWEST_BEYOND} lie beyond a"
+            f" p{highest:g}: chance decides whether it holds. Ask for more (--requests)."
+        )
 
 
 def _unjudged(limits: Sequence[Limit]) -> Iterator[str]:
