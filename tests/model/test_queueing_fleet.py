@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from planner.model.arrays import Floats
-from planner.model.queueing.bursts import or_together, timed_share, work_met_in_turn
+from planner.model.queueing.bursts import timed_share
 from planner.model.queueing.cycle import Cycle, _chain, _moments
-from planner.model.queueing.open_loop import _in_turn
+from planner.model.queueing.open_loop import _evenness
 
 FIXED, RATE, PROMPT = 1.0, 0.8, 0.75
 STEPS = 100_000
@@ -99,40 +99,18 @@ def test_share_of_the_requests_that_come_by_the_clock(burstiness, outputs, serve
     assert found == pytest.approx(share)
 
 
-def test_prompts_that_come_within_a_step_are_met_however_evenly_they_come():
-    met = or_together(np.array([0.1, 0.1, 0.1, 1.0]), np.array([0.0, 0.5, 3.0, 0.2]))
-    np.testing.assert_allclose(met, [0.1, 0.325, 1.0, 1.0])
-
-
 @pytest.mark.parametrize("part", [0.25, 1.0])
 def test_while_outputs_of_one_length_last_each_other_sequence_ends_at_most_once(part):
     phases = np.random.default_rng(10).random((20_000, 40))
     ends = (phases < part).sum(axis=1)
     server = SimpleNamespace(steps=np.full(1, 300.0), workload=SimpleNamespace(steps_cv2=0.0))
     alike = SimpleNamespace(spread=np.zeros(1))
-    share = _in_turn(server, alike, np.full((1, 1), 300.0 * part))[0, 0]
+    share = _evenness(server, alike, np.full((1, 1), 300.0 * part))[0, 0]
     assert 1 - share == pytest.approx(ends.var() / ends.mean(), abs=0.02)
 
 
 @pytest.mark.parametrize(("spread", "cv2", "share"), [(1.0, 0.0, 0.0), (0.5, 0.5, 0.25), (0, 2, 0)])
 def test_prompts_met_are_poisson_where_numbers_or_lengths_vary_so_much(spread, cv2, share):
     server = SimpleNamespace(steps=np.full(1, 300.0), workload=SimpleNamespace(steps_cv2=cv2))
-    found = _in_turn(server, SimpleNamespace(spread=np.full(1, spread)), np.full((1, 1), 900.0))
+    found = _evenness(server, SimpleNamespace(spread=np.full(1, spread)), np.full((1, 1), 900.0))
     assert found[0, 0] == pytest.approx(share)
-
-
-@pytest.mark.parametrize("times", [[0.5], [1.5], [4.0], [0.2, 0.7, 3.3]])
-def test_arrivals_at_equal_gaps_meet_what_is_left_of_long_prompts(times):
-    # An arrival now, at 0; the earlier ones came 1, 2, ... gaps ago, or at random.
-    lengths, gaps = np.array(times), np.arange(1, 10)[:, None]
-    regular = np.maximum(lengths - gaps, 0).sum(axis=0).mean()
-    fine = np.linspace(0, 10, 200_001)[:, None]
-    random = np.maximum(lengths - fine, 0).mean(axis=1).sum() * 10 / 200_000
-
-    def share(burstiness: float, servers: float) -> float:
-        one = np.array([servers])
-        return work_met_in_turn(burstiness, one, lengths[:, None], lambda x: x.mean(axis=0))[0]
-
-    assert share(1.0, 1e9) == pytest.approx(regular / random, abs=1e-4)
-    assert share(1.0, 1.0) == share(0.0, 1.0) == share(9.0, 4.0) == 1
-    assert share(2.0, 8.0) == pytest.approx(0.25 + 0.75 * regular / random, abs=1e-4)

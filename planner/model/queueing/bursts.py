@@ -6,14 +6,14 @@ from collections.abc import Callable
 
 import numpy as np
 
-from planner.model.arrays import LEAST, Floats
+from planner.model.arrays import Floats
 
 LEAST_AT_RANDOM = 0.5
 """Two servers at random make clockwork arrivals that irregular, but only half of them come to each:
 nobody waits longer for it. So a single one is taken to see no smoother ones."""
 
 CLOCKED = 0.25
-"""Power of the burstiness over the servers, with the least loaded of them chosen: see below."""
+"""Power of burstiness / servers that the share of requests by the clock goes with."""
 VARIED = 0.25
 """Squared CV of outputs from which on requests that came together end apart."""
 
@@ -95,14 +95,8 @@ def timed_share(burstiness: float, outputs_cv2: float, servers: Floats, routing:
     """
     if routing != "least_loaded":
         return np.ones_like(servers)
-    avoided = 1.0 - _of_one(burstiness, servers) ** CLOCKED
+    avoided = 1.0 - np.minimum(max(burstiness, 1.0) / servers, 1.0) ** CLOCKED
     share: Floats = 1.0 - avoided * min(outputs_cv2 / VARIED, 1.0)
-    return share
-
-
-def _of_one(burstiness: float, servers: Floats) -> Floats:
-    """Share that a server has of what makes the load of all vary, arrivals at random at least."""
-    share: Floats = np.minimum(np.maximum(burstiness, 1.0) / servers, 1.0)
     return share
 
 
@@ -137,43 +131,4 @@ def met_share(number: Floats, spread: Floats) -> Floats:
     """
     fewer = np.maximum(1.0 - spread, 0.0)
     result: Floats = 1.0 - fewer / np.maximum(number, 1.0)
-    return result
-
-
-def work_met_in_turn(
-    burstiness: float, servers: Floats, times: Floats, mean: Callable[[Floats], Floats]
-) -> Floats:
-    """Of the prompts' work that requests at random meet, the share that those in turn do, (n,).
-
-    Who comes at a server at equal gaps meets what is left of a prompt after one gap, after two, and
-    so on: nothing of a shorter one.
-
-    Args:
-        burstiness: Squared CV of the gaps between all arrivals.
-        servers: Servers that share them, (n,).
-        times: Time that a prompt takes, in mean gaps at a server, by node, (nodes, n).
-        mean: Mean over the nodes, (nodes, n) -> (n,).
-    """
-    gaps = np.floor(times)
-    left = mean(gaps * times - 0.5 * gaps * (gaps + 1.0))
-    regular = left / np.maximum(mean(0.5 * times * times), LEAST)
-    share: Floats = regular + (1.0 - regular) * _of_one(burstiness, servers)
-    return share
-
-
-def or_together(share: Floats, arriving: Floats) -> Floats:
-    """Return the share of the prompts' work met, by those too that come within one step, (n,).
-
-    However evenly requests come, prompts that come within a step are computed together: all of
-    them where one or more come in every step.
-
-    Args:
-        share: Share of the work met one by one, (n,).
-        arriving: Mean requests that come in a step, (n,).
-
-    Source:
-        The power of two is chosen against our simulator (planner/model/README.md#queueing).
-    """
-    together = np.minimum(arriving, 1.0) ** 2
-    result: Floats = share + (1.0 - share) * together
     return result

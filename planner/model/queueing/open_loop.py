@@ -11,10 +11,8 @@ from planner.model.queueing.bursts import (
     burst_size,
     met_share,
     number_spread,
-    or_together,
     split_burstiness,
     timed_share,
-    work_met_in_turn,
 )
 from planner.model.queueing.cycle import Wait, prompt_wait
 from planner.model.queueing.saturation import Saturation, saturation
@@ -71,34 +69,19 @@ def steady_state(
     timed = timed_share(w.burstiness, w.steps_cv2, servers, routing)
     arrivals = Arrivals(here, gaps, spread, timed)
     batch = steady_batch(s, full, arrivals)
-    under_way = here * _prompt_time(batch)
-    present = batch.mean + s.workload.mean(under_way)
-    seen, met = _meeting(batch, arrivals, met_share(present, spread))
-    if routing == "round_robin":
-        share = work_met_in_turn(w.burstiness, servers, under_way, s.workload.mean)
-        share = or_together(share, here * batch.step.time)
-        wait = prompt_wait(s, *_meeting(batch, arrivals, share))
-    else:
-        wait = prompt_wait(s, seen, met)
+    share = met_share(_present(s, batch, arrivals), spread)
+    met = replace(arrivals, rate=np.maximum(share * arrivals.rate, LEAST_RATE))
+    seen = as_seen(batch, share)
+    wait = prompt_wait(s, seen, met)
     busy = np.divide(rate, most, out=np.full_like(most, np.inf), where=most > 0)
     return _describe(s, full, (arrivals, met), (seen, wait), (most, busy, rate))
 
 
-def _prompt_time(batch: Batch) -> Floats:
-    """Time that a prompt takes beside the decoding sequences, by node [s], (nodes, n)."""
-    time: Floats = batch.cost.work + batch.cut.whole * (batch.step.decode + batch.fixed)
-    return time
-
-
-def _meeting(batch: Batch, arrivals: Arrivals, share: Floats) -> tuple[Batch, Arrivals]:
-    """Return server and arrivals as a request sees them that meets so much of the others' prompts.
-
-    Args:
-        batch, arrivals: As they are.
-        share: Share of the prompts that it meets, (n,).
-    """
-    met = replace(arrivals, rate=np.maximum(share * arrivals.rate, LEAST_RATE))
-    return as_seen(batch, share), met
+def _present(s: Service, batch: Batch, arrivals: Arrivals) -> Floats:
+    """Mean number of requests at a server, prompts under way included, (n,)."""
+    each = batch.cost.work + batch.cut.whole * (batch.step.decode + batch.fixed)
+    present: Floats = batch.mean + arrivals.rate * s.workload.mean(each)
+    return present
 
 
 @dataclass(frozen=True)
@@ -288,7 +271,7 @@ def _step_variance(
     one, fixed = w.mean(time), w.mean(batch.fixed)
     two = w.mean(spread * time * time) + 2.0 * (size - 1.0) * one * one
     without = 1.0 - batch.step.mixed
-    two = np.maximum(two - _in_turn(s, arrivals, steps) * one * one, LEAST)
+    two = np.maximum(two - _evenness(s, arrivals, steps) * one * one, LEAST)
     work = arrivals.rate * two
     shared = (
         fixed * without * (2.0 * arrivals.rate * one + fixed * batch.step.mixed / batch.step.time)
@@ -313,7 +296,7 @@ def _step_variance(
     )
 
 
-def _in_turn(s: Service, arrivals: Arrivals, steps: Floats) -> Floats:
+def _evenness(s: Service, arrivals: Arrivals, steps: Floats) -> Floats:
     """Share of the variance that Poisson counts have which the prompts met do not, (nodes, n).
 
     Where the number at a server hardly varies, one comes for each that ends; and while a request
