@@ -45,7 +45,7 @@ class PointRow:
     def as_written(self, text: str) -> str:
         """Return text in which columns have the names that the file gives them."""
         for own, name in COLUMN_SYNONYMS.items():
-            if own in self.values:
+            if own in self.values and name not in self.values:
                 text = text.replace(name, own)
         return text
 

@@ -13,7 +13,15 @@ from planner.spec.traffic import Burstiness, HitRate
 
 Kind = Literal["closed_loop", "open_loop", "offline_batch", "prefill_only", "decode_only"]
 KIND_SYNONYMS = {"server_poisson": "open_loop"}
-COLUMN_SYNONYMS = {"engine_gen": "engine_generation"}
+COLUMN_SYNONYMS = {
+    "engine_gen": "engine_generation",
+    "isl": "prompt_tokens",
+    "input_len": "prompt_tokens",
+    "osl": "output_tokens",
+    "output_len": "output_tokens",
+    "max_concurrency": "concurrency",
+}
+"""Column as benchmarks name it -> ours, which counts where a file has both."""
 
 Tokens = Annotated[float, Field(ge=1, le=1e8)]
 Requests = Annotated[float, Field(ge=1e-6, le=1e9)]
@@ -165,11 +173,8 @@ def parse_as(form: type[P], values: Mapping[str, str]) -> P:
     Raises:
         InputError: With every fault of the row.
     """
-    given = {
-        COLUMN_SYNONYMS.get(key, key): value.strip()
-        for key, value in values.items()
-        if value.strip()
-    }
+    stated = {key: value.strip() for key, value in values.items() if value.strip()}
+    given = {COLUMN_SYNONYMS[key]: stated[key] for key in COLUMN_SYNONYMS if key in stated} | stated
     if "kind" in given:
         given["kind"] = KIND_SYNONYMS.get(given["kind"], given["kind"])
     return load(Document("point", given, {}), form)

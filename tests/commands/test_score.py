@@ -79,3 +79,24 @@ def test_a_json_file_of_deployments_is_scored_as_its_yaml_is(tmp_path, capsys):
     found = [run(capsys, "score", str(tmp_path / f"one.{suffix}")) for suffix in ("json", "yaml")]
     assert found[0] == found[1]
     assert "ok" in found[0].out
+
+
+def test_lengths_are_read_under_the_names_that_benchmarks_give_them(tmp_path, capsys):
+    def scored(lengths: str, cells: str) -> list[str]:
+        path = tmp_path / "points.csv"
+        path.write_text(f"model,accelerator,{lengths}\nllama-3.1-8b-instruct,h100-sxm,{cells}\n")
+        outcome = run(capsys, "score", str(path))
+        assert (outcome.code, outcome.err) == (0, "")
+        return outcome.out.splitlines()[1].split(",ok,")[1:]
+
+    own = scored("prompt_tokens,output_tokens,concurrency", "7000,90,16")
+    assert scored("isl,osl,max_concurrency", "7000,90,16") == own
+    assert scored("input_len,output_len,concurrency", "7000,90,16") == own
+    assert scored("prompt_tokens,isl,osl,concurrency", "7000,100,90,16") == own
+    assert scored("prompt_tokens,output_tokens,concurrency", "100,90,16") != own
+
+
+def test_a_fault_names_the_column_as_the_file_does(tmp_path, capsys):
+    path = tmp_path / "points.csv"
+    path.write_text("model,accelerator,isl\nllama-3.1-8b-instruct,h100-sxm,-3\n")
+    assert "isl: '-3' must be at least 1" in run(capsys, "score", str(path)).err
