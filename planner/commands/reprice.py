@@ -22,6 +22,7 @@ from planner.select.front import front
 from planner.select.options import Shop
 from planner.select.selection import (
     DRAFTS,
+    ENDS_TOGETHER,
     FORMULA_ONLY,
     LEASES_LEFT_OUT,
     NOT_SOLD,
@@ -59,6 +60,7 @@ RENEWED = (
     OTHER_CATALOG,
     TO_DEPLOY,
     DRAFTS,
+    ENDS_TOGETHER,
     LEASES_LEFT_OUT,
     "Formula at the steady peak rate: ",  # in plans of older versions
     "No simulation has checked these picks",  # in plans of older versions

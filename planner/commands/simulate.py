@@ -278,9 +278,9 @@ def _bounds(slo: Slo, kind: Indices) -> Mapping[str, Floats]:
 
 def _few(slo: Slo, runs: Sequence[Run]) -> Iterator[str]:
     """Yield that a limited percentile rests on few requests, where it does."""
-    highest = max((target.percentile for target in targets(slo)), default=50.0)
+    highest = max((target.percentile for target in targets(slo)), default=0.0)
     measured = sum(int(run.measured.sum()) for run in runs)
-    if measured * (1.0 - highest / 100) < FEWEST_BEYOND:
+    if highest and measured * (1.0 - highest / 100) < FEWEST_BEYOND:
         yield (
             f"Of {counted(measured, 'measured request')} fewer than {FEWEST_BEYOND} lie beyond a"
             f" p{highest:g}: chance decides whether it holds. Ask for more (--requests)."
