@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from planner.model.arrays import Candidates, Columns, Floats, Parameters
-from planner.model.forward import decode_step, prefill, prefill_pass
+from planner.model.forward import decode_step, prefill, prefill_core, prefill_pass
 from planner.model.memory import reserved_tokens, sequences_that_fit
 from planner.model.terms import Terms, terms
 
@@ -260,5 +260,6 @@ def bulk_prefill(
     """Time to prefill several prompts in one batch [s], (n,)."""
     own = np.maximum(prompt * (1.0 - np.asarray(cached)), 1.0)
     tokens = own * prompts
-    one = prefill_pass(t, p, tokens, prompt * np.asarray(cached) + 0.5 * own)
+    core = prefill_core(t, prompt * np.asarray(cached) + 0.5 * own)
+    one = prefill_pass(t, p, tokens, core)
     return (one.total + t.eager) / t.stages

@@ -36,9 +36,9 @@ def smooth_maximum(a: Floats, b: Floats) -> Floats:
 
     Source: fitted exponent, planner/model/README.md#smooth-maximum.
     """
-    a2, b2 = a * a, b * b
-    result: Floats = np.sqrt(np.sqrt(a2 * a2 + b2 * b2))
-    return result
+    fourth: Floats = np.square(np.square(a)) + np.square(np.square(b))
+    np.sqrt(fourth, out=fourth)
+    return np.sqrt(fourth, out=fourth)
 
 
 def touched_experts(t: Terms, tokens: Floats) -> Floats:
@@ -50,20 +50,20 @@ def touched_experts(t: Terms, tokens: Floats) -> Floats:
     Source: negative binomial as a gamma mixture of Poisson counts, M. Greenwood & G. U. Yule,
     J. R. Stat. Soc. 83(2), 1920; shape fitted, planner/model/README.md#experts.
     """
-    hits = -tokens * t.ranks * t.untouched
-    skewed = np.isfinite(t.popularity)
-    shape = np.where(skewed, t.popularity, 1.0)
-    exponent = np.where(skewed, shape * np.log1p(hits / shape), hits)
-    result: Floats = -np.expm1(-exponent)
+    exponent = t.expert_hits * tokens
+    if np.isfinite(t.popularity).all():
+        exponent = t.popularity * np.log(1.0 + exponent)
+    result: Floats = 1.0 - np.exp(-exponent)
     return result
 
 
 def _expert_work(t: Terms, p: Parameters, tokens: Floats) -> Floats:
     """Expert GEMM time: the grouped-GEMM penalty fades with the tokens each expert sees."""
     seen = np.minimum(tokens * t.ranks, p.grouped_gemm_token_cap) * t.expert_load
-    fade = seen / (seen + p.grouped_gemm_half_tokens)
-    efficiency = p.grouped_gemm_efficiency + (1 - p.grouped_gemm_efficiency) * fade
-    return t.expert_work * tokens / efficiency
+    half, worst = p.grouped_gemm_half_tokens, p.grouped_gemm_efficiency
+    # The inverse of an efficiency that rises from `worst` to 1 with seen / (seen + half).
+    slower = (seen + half) / (seen + worst * half)
+    return t.expert_work * tokens * slower
 
 
 def _gemms(t: Terms, p: Parameters, tokens: Floats) -> Pass:
@@ -100,10 +100,12 @@ def _decode_core(t: Terms, sequences: Floats, tokens: Floats, context: Floats) -
     return smooth_maximum(read, work)
 
 
-def _prefill_core(t: Terms, tokens: Floats, context: Floats) -> Floats:
+def prefill_core(t: Terms, context: Floats) -> Floats:
+    """Attention and recurrences of a prompt token that attends to `context` tokens [s], (n,)."""
     attended = np.minimum(context, t.top_k)
     near = np.minimum(context, t.window)
-    return tokens * (attended * t.full_prefill + near * t.window_prefill + t.state_prefill)
+    core: Floats = attended * t.full_prefill + near * t.window_prefill + t.state_prefill
+    return core
 
 
 def micro_batch(t: Terms, sequences: Floats) -> Floats:
@@ -168,10 +170,10 @@ def decode_step(t: Terms, p: Parameters, batch: Floats, context: Floats) -> Floa
     return (step + t.draft_tokens * draft) / t.accepted
 
 
-def prefill_pass(t: Terms, p: Parameters, tokens: Floats, context: Floats) -> Pass:
-    """A pass over `tokens` prompt tokens that attend to `context` tokens on average."""
+def prefill_pass(t: Terms, p: Parameters, tokens: Floats, core: Floats) -> Pass:
+    """A pass over `tokens` prompt tokens, of which each takes `core` beside GEMMs [s], (n,)."""
     gemms = _gemms(t, p, tokens)
-    rest = _prefill_core(t, tokens, context) + communication(t, tokens)
+    rest = tokens * core + communication(t, tokens)
     proportional = gemms.proportional + rest
     return Pass(gemms.total + rest, np.minimum(proportional, gemms.total + rest))
 
@@ -200,7 +202,7 @@ def prefill(
     """
     tokens = np.maximum(prompt * (1.0 - np.asarray(cached)), 1.0)
     context = prompt * np.asarray(cached) + 0.5 * tokens
-    one = prefill_pass(t, p, tokens, context)
+    one = prefill_pass(t, p, tokens, prefill_core(t, context))
     chunks = np.maximum(np.ceil(tokens / budget), 1.0)
     fixed = one.total - one.proportional + t.eager
     # Stages work on successive chunks at the same time; only the first chunk passes them in turn.

@@ -37,8 +37,8 @@ class Terms(Columns):
         expert_read: Reading ALL routed experts once [s].
         attention_work, dense_work: GEMM time per token [s].
         expert_work: Expert GEMM time per token at full efficiency [s].
-        untouched: ln(1 - k/E): an expert stays untouched by n tokens with exp(n * untouched) if all
-            are equally popular.
+        expert_hits: -ln(1 - k/E) and dp ranks: an expert stays untouched by n tokens a rank with
+            exp(-n * expert_hits) if all are equally popular; else over their `popularity`.
         popularity: Shape of the gamma distribution of their popularity.
         expert_load: Width-scaled tokens per expert and token of the pass [1].
         expert_traffic: Moving the activations of a token to and from its experts [s].
@@ -72,7 +72,7 @@ class Terms(Columns):
     attention_work: Floats
     dense_work: Floats
     expert_work: Floats
-    untouched: Floats
+    expert_hits: Floats
     popularity: Floats
     expert_load: Floats
     expert_traffic: Floats
@@ -201,7 +201,9 @@ def _weights(c: Candidates, p: Parameters) -> dict[str, Floats]:
         * layout.dp
         / group
         * _per_flop(c, p, w.expert_peak, w.expert_bytes),
-        "untouched": np.log1p(-np.minimum(m.active / m.experts, 0.999999)),
+        "expert_hits": -np.log1p(-np.minimum(m.active / m.experts, 0.999999))
+        * layout.dp
+        / (p.expert_popularity if np.isfinite(p.expert_popularity) else 1.0),
         "popularity": np.full(len(c), p.expert_popularity),
         "expert_load": m.active
         / m.experts

@@ -8,7 +8,7 @@ from typing import Literal
 import numpy as np
 
 from planner.model.arrays import Candidates, Floats, Parameters
-from planner.model.forward import decode_step, prefill_pass
+from planner.model.forward import decode_step, prefill_core, prefill_pass
 from planner.model.memory import sequences_that_fit
 from planner.model.terms import Terms, terms
 from planner.model.workload import Workload
@@ -179,7 +179,7 @@ def _prefill_tables(
     t: Terms, p: Parameters, budget: int
 ) -> tuple[tuple[float, ...], tuple[float, ...]]:
     tokens = np.arange(1.0, budget + 1.0)
-    one = prefill_pass(t, p, tokens, np.zeros_like(tokens))
+    one = prefill_pass(t, p, tokens, prefill_core(t, np.zeros_like(tokens)))
     fixed = one.total - one.proportional + t.eager
     stall = (one.proportional + p.unshared_prefill * fixed) / t.stages
     return _table(stall), _table((one.total + t.eager) / t.stages)

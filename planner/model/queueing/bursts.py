@@ -69,6 +69,8 @@ def burst_size(burstiness: Floats, expected: Floats) -> Floats:
         0.07, planner/model/README.md#queueing.
     """
     extra = np.maximum(burstiness - 1.0, 0.0)
+    if not extra.any():
+        return np.ones_like(expected)
     c = 1.0 + extra
     arrived = -np.expm1(-2.41 * c**-0.35 * np.maximum(expected, 1e-12) ** (0.68 * c**-0.3))
     result: Floats = 1.0 + 0.5 * extra * arrived

@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from planner.model.arrays import LEAST, Floats, Indices
-from planner.model.queueing.normal import LogNormal, normal_cdf
+from planner.model.queueing.normal import LogNormal, decay, normal_cdf
 from planner.model.queueing.state import Metric, OpenLoop
 from planner.model.roots import falling_root
 from planner.model.workload import Workload
@@ -90,14 +90,14 @@ def percentile(
 
 def _ttft(s: OpenLoop, w: Workload) -> Survival:
     """Own prefill, then: a uniform pause if no other prompt is met, else generalised Pareto."""
-    rise, power = s.wait_shape / s.wait_scale, -1.0 / s.wait_shape
+    rise, power = s.wait_shape / s.wait_scale, 1.0 / s.wait_shape
     mixed = _mixed(s, w)
 
     def longer(limit: Floats) -> Floats:
         over = limit - s.own
         past = np.maximum(over, 0.0)
         paused = s.awake * np.maximum(1.0 - past / s.pause, 0.0)
-        queued = np.exp(np.log(np.maximum(1.0 + rise * past, 1e-12)) * power)
+        queued = decay(np.log(np.maximum(1.0 + rise * past, 1e-12)) * power)
         quick = np.where(over < 0.0, 1.0, s.quiet * paused + (1.0 - s.quiet) * queued)
         return mixed(quick, over - s.wait_mean)
 
@@ -213,7 +213,7 @@ def _mixed(s: OpenLoop, w: Workload) -> Callable[[Floats, Floats], Floats]:
 
     def over(quick: Floats, beyond: Floats) -> Floats:
         if waiting:
-            slow = np.exp(-np.maximum(beyond, 0.0) / s.slot_wait)
+            slow = decay(np.maximum(beyond, 0.0) / s.slot_wait)
             quick = quick + s.wait_probability * np.maximum(slow - quick, 0.0)
         return w.mean(quick)
 

@@ -15,6 +15,7 @@ from planner.model.queueing.bursts import (
     timed_share,
 )
 from planner.model.queueing.cycle import Wait, prompt_wait
+from planner.model.queueing.normal import decay
 from planner.model.queueing.saturation import Saturation, saturation
 from planner.model.queueing.service import (
     Service,
@@ -124,8 +125,7 @@ def _decoding(
     more = arrivals.rate * w.mean(behind) / (1.0 - batch.feedback)
     sequences = np.minimum(batch.mean + more, held)
     resident = np.minimum(sequences + arrivals.rate * wait.first, held)
-    most_seen = decode_time(s, held) / (1.0 - batch.load)
-    seen = np.minimum(batch.seen + batch.slope * more, most_seen)
+    seen = np.minimum(batch.seen + batch.slope * more, batch.fullest / (1.0 - batch.load))
     calm = seen * (1.0 - batch.load)
     return _Decoding(steps, slowest, behind, sequences, resident, seen, calm)
 
@@ -145,9 +145,14 @@ def _echoes(response: Floats, steps: Floats) -> Floats:
 
     Prompts that arrive in a step lengthen the next one by `response` of its time, and so on.
     """
-    lost = np.exp(steps * np.log(np.maximum(response, LEAST)))
+    lost = _lost(response, steps)
     result: Floats = (1.0 - lost) / (1.0 - response)
     return result
+
+
+def _lost(response: Floats, steps: Floats) -> Floats:
+    """Return response^steps, (nodes, n)."""
+    return decay(steps * -np.log(np.maximum(response, LEAST)))
 
 
 def _echo_squares(response: Floats, steps: Floats) -> tuple[Floats, Floats]:
@@ -156,11 +161,12 @@ def _echo_squares(response: Floats, steps: Floats) -> tuple[Floats, Floats]:
     The later it comes, the fewer of the request's own steps it lengthens; one at least.
     """
     idle = 1.0 - response
-    lost = np.exp(steps * np.log(np.maximum(response, LEAST)))
-    once = 2.0 * response * (1.0 - lost) / idle
-    twice = response * response * (1.0 - lost * lost) / (1.0 - response * response)
-    mean = np.maximum((1.0 + (twice - once) / steps) / (idle * idle), 1.0)
-    return ((1.0 - lost) / idle) ** 2, mean
+    lost = _lost(response, steps)
+    times = (1.0 - lost) * (1.0 / idle)
+    once = 2.0 * response * times
+    twice = response * response / (1.0 + response) * times * (1.0 + lost)
+    mean = np.maximum((1.0 + (twice - once) / steps) * (1.0 / (idle * idle)), 1.0)
+    return times * times, mean
 
 
 def _describe(
@@ -201,8 +207,8 @@ def _describe(
         filled_step=np.minimum(spread.filled_step, d.slowest),
         calm=_calm(arrivals, wait, d),
         calm_step=np.minimum(d.calm, d.slowest),
-        fastest=decode_time(s, np.ones_like(d.seen)),
-        fullest=decode_time(s, np.maximum(full.slots, 1.0)),
+        fastest=s.single,
+        fullest=batch.fullest,
         slowest=d.slowest,
         decode=decode_time(s, d.sequences),
         decode_sd=batch.sway * (1.0 - batch.load),

@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from planner.model.arrays import LEAST, Candidates, Floats, Parameters
-from planner.model.forward import decode_step, prefill_pass
+from planner.model.forward import decode_step, prefill_core, prefill_pass
 from planner.model.terms import Terms, terms
 from planner.model.workload import Workload
 
@@ -42,7 +42,8 @@ class Service:
         single, growth: Step of a single sequence, and what a second one adds to it [s], (n,).
         tokens: Prompt tokens to compute, by node, (nodes, 1).
         tokens_mean: Their mean.
-        attended: Context that a prompt token attends to on average, by node, (nodes, 1).
+        core: Attention and recurrences of a prompt token, by node [s], (nodes, n).
+        blind: The same if it attended to nothing [s], (n,).
     """
 
     candidates: Candidates
@@ -59,7 +60,8 @@ class Service:
     growth: Floats
     tokens: Floats
     tokens_mean: float
-    attended: Floats
+    core: Floats
+    blind: Floats
 
 
 @dataclass(frozen=True)
@@ -152,7 +154,8 @@ def service(c: Candidates, p: Parameters, w: Workload) -> Service:
         growth=t.accepted * np.maximum(two - one, 0.0),
         tokens=tokens,
         tokens_mean=float(w.mean(tokens)[0]),
-        attended=0.5 * w.prompt_weighted * (1.0 + w.prefix_hit),
+        core=prefill_core(t, 0.5 * w.prompt_weighted * (1.0 + w.prefix_hit)),
+        blind=prefill_core(t, np.zeros(1)),
     )
 
 
@@ -175,7 +178,7 @@ def prompts(s: Service, others: Floats | float) -> Prompts:
     """
     chunk = np.minimum(s.tokens, s.budget)
     together = np.minimum(chunk + others, s.budget)
-    one = prefill_pass(s.terms, s.parameters, together, s.attended)
+    one = prefill_pass(s.terms, s.parameters, together, s.core)
     work = one.proportional * (s.tokens / together / s.terms.stages)
     overhead = (one.total - one.proportional + s.terms.eager) / s.terms.stages
     return Prompts(work, overhead, s.workload.mean(work))
@@ -188,7 +191,7 @@ def typical(s: Service) -> Service:
         s,
         workload=replace(w, weight=np.ones((1, 1))),
         tokens=np.array([[s.tokens_mean]]),
-        attended=w.mean(s.tokens * s.attended)[:, None] / s.tokens_mean,
+        core=w.mean(s.tokens * s.core)[None, :] / s.tokens_mean,
     )
 
 
@@ -216,9 +219,9 @@ def prompts_by_company(s: Service, one: Service, others: Floats) -> Callable[[Fl
 
 def full_step(s: Service) -> Floats:
     """Time of a step whose whole budget is prompt tokens [s], (n,)."""
-    one = prefill_pass(s.terms, s.parameters, s.budget, s.attended)
-    total = s.workload.mean(s.tokens * one.total) / s.tokens_mean
-    return (total + s.terms.eager) / s.terms.stages
+    core = s.workload.mean(s.tokens * s.core) / s.tokens_mean
+    one = prefill_pass(s.terms, s.parameters, s.budget, core)
+    return (one.total + s.terms.eager) / s.terms.stages
 
 
 def prompt_step(s: Service, tokens: Floats, decode: Floats) -> PromptStep:
@@ -229,19 +232,15 @@ def prompt_step(s: Service, tokens: Floats, decode: Floats) -> PromptStep:
         tokens: Prompt tokens of the step, (n,) or (nodes, n).
         decode: The step without them [s], (n,).
     """
-    one = prefill_pass(s.terms, s.parameters, tokens, np.zeros(1))
+    one = prefill_pass(s.terms, s.parameters, tokens, s.blind)
     overhead = (one.total - one.proportional + s.terms.eager) / s.terms.stages
     return PromptStep(one.proportional / s.terms.stages, _fixed(s, overhead, decode))
 
 
 def attention(s: Service) -> Floats:
     """Mean time that a prompt's attention to its context takes [s], (n,)."""
-    token = np.ones(len(s.candidates))
-    attending, blind = (
-        prefill_pass(s.terms, s.parameters, token, attended).total
-        for attended in (s.attended, np.zeros(1))
-    )
-    return s.workload.mean(s.tokens * (attending - blind) / s.terms.stages)
+    attending: Floats = s.workload.mean(s.tokens * (s.core - s.blind)) / s.terms.stages
+    return attending
 
 
 def company(s: Service, arriving: Floats, size: Floats | float = 1.0) -> Floats:
