@@ -27,8 +27,6 @@ from planner.model.queueing.service import (
 
 ITERATIONS = 5
 """Of the solution for prompts of mean length."""
-REFINEMENTS = 2
-"""Of it for prompts of all lengths, with costs ever closer to it."""
 NEAR = 0.98
 """Share of a solution at which the next one tries its slope."""
 LEAST_BATCH = 1e-6
@@ -112,9 +110,11 @@ def steady_batch(s: Service, full: Saturation, arrivals: Arrivals) -> Batch:
     one = typical(s)
     ends = np.full_like(held, LEAST_BATCH) * np.minimum(s.steps, 1.0), held
     mode = _solve(_excess(one, lambda others: prompts(one, others), arrivals), ends)
-    for _ in range(REFINEMENTS):
-        by_company = prompts_by_company(s, one, _met(s, arrivals, mode)[0])
-        mode = _refined(_excess(s, by_company, arrivals), mode, ends)
+    by_company = prompts_by_company(s, one, _met(s, arrivals, mode)[0])
+    mode, slope = _refined(_excess(s, by_company, arrivals), mode, ends)
+    # Once more, with the costs of a batch closer to it.
+    by_company = prompts_by_company(s, one, _met(s, arrivals, mode)[0])
+    mode = _next(mode, _excess(s, by_company, arrivals)(mode), slope, ends)
     others, size = _met(s, arrivals, mode)
     cost = by_company(others)
     step = mean_step(s, cost, mode, size)
@@ -268,20 +268,29 @@ def _solve(excess: Callable[[Floats], Floats], ends: tuple[Floats, Floats]) -> F
 
 def _refined(
     excess: Callable[[Floats], Floats], near: Floats, ends: tuple[Floats, Floats]
-) -> Floats:
-    """Return the batch that has no excess, from close by, in two steps of the secant method."""
+) -> tuple[Floats, Floats]:
+    """Return the batch that has no excess, from close by, and how that falls with the batch.
+
+    In two steps of the secant method.
+    """
     far = NEAR * near
     at_near, at_far = excess(near), excess(far)
-    first = _secant((near, at_near), (far, at_far), ends)
-    return _secant((first, excess(first)), (near, at_near), ends)
+    first = _next(near, at_near, _slope_of((near, at_near), (far, at_far)), ends)
+    at_first = excess(first)
+    slope = _slope_of((first, at_first), (near, at_near))
+    return _next(first, at_first, slope, ends), slope
 
 
-def _secant(
-    new: tuple[Floats, Floats], old: tuple[Floats, Floats], ends: tuple[Floats, Floats]
-) -> Floats:
-    """Return the batch at which the line through two, each with its excess, has none."""
+def _slope_of(new: tuple[Floats, Floats], old: tuple[Floats, Floats]) -> Floats:
+    """Return the slope of the line through two batches, each with its excess."""
     (batch, at), (before, at_before) = new, old
     apart = batch - before
     slope = np.divide(at - at_before, apart, out=np.full_like(apart, -1.0), where=apart != 0.0)
     # A further sequence causes at most so many further ones.
-    return np.clip(batch - at / np.minimum(slope, HIGHEST_SHARE - 1.0), *ends)
+    result: Floats = np.minimum(slope, HIGHEST_SHARE - 1.0)
+    return result
+
+
+def _next(batch: Floats, at: Floats, slope: Floats, ends: tuple[Floats, Floats]) -> Floats:
+    """Return where a line from a batch and its excess has none."""
+    return np.clip(batch - at / slope, *ends)
