@@ -51,7 +51,7 @@ def touched_experts(t: Terms, tokens: Floats) -> Floats:
     J. R. Stat. Soc. 83(2), 1920; shape fitted, planner/model/README.md#experts.
     """
     exponent = t.expert_hits * tokens
-    if np.isfinite(t.popularity).all():
+    if t.any_skewed:
         exponent = t.popularity * np.log(1.0 + exponent)
     result: Floats = 1.0 - np.exp(-exponent)
     return result
@@ -71,7 +71,7 @@ def _gemms(t: Terms, p: Parameters, tokens: Floats) -> Pass:
     dense = t.dense_work * tokens
     total = smooth_maximum(t.attention_read, attention) + smooth_maximum(t.dense_read, dense)
     work = attention + dense
-    if t.expert_read.any():
+    if t.any_experts:
         expert, moved = _expert_work(t, p, tokens), t.expert_traffic * tokens
         read = touched_experts(t, tokens) * t.expert_read
         total = total + smooth_maximum(read, expert) + moved
@@ -162,10 +162,10 @@ def decode_step(t: Terms, p: Parameters, batch: Floats, context: Floats) -> Floa
     # The host works on the next step while the GPU runs, so it can at most double the step.
     host = np.minimum(t.sequence * sequences, gpu)
     step = gpu + host + t.launch
-    if not t.draft_tokens.any():
+    if not t.any_drafts:
         return step
     draft = t.draft_head
-    if t.draft.any():
+    if t.any_draft_layers:
         draft = draft + t.draft * (forward_decode(t, p, sequences, context) + t.launch)
     return (step + t.draft_tokens * draft) / t.accepted
 
@@ -174,8 +174,7 @@ def prefill_pass(t: Terms, p: Parameters, tokens: Floats, core: Floats) -> Pass:
     """A pass over `tokens` prompt tokens, of which each takes `core` beside GEMMs [s], (n,)."""
     gemms = _gemms(t, p, tokens)
     rest = tokens * core + communication(t, tokens)
-    proportional = gemms.proportional + rest
-    return Pass(gemms.total + rest, np.minimum(proportional, gemms.total + rest))
+    return Pass(gemms.total + rest, np.minimum(gemms.proportional, gemms.total) + rest)
 
 
 def prefill(

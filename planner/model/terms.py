@@ -7,6 +7,7 @@ A pass over n tokens per attention-data-parallel rank is a sum of such parts tim
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -102,6 +103,26 @@ class Terms(Columns):
     draft_head: Floats
     draft_tokens: Floats
     accepted: Floats
+
+    @cached_property
+    def any_experts(self) -> bool:
+        """Whether any candidate has routed experts."""
+        return bool(self.expert_read.any())
+
+    @cached_property
+    def any_skewed(self) -> bool:
+        """Whether any candidate's experts are not equally popular: then all are."""
+        return bool(np.isfinite(self.popularity).any())
+
+    @cached_property
+    def any_drafts(self) -> bool:
+        """Whether any candidate speculates."""
+        return bool(self.draft_tokens.any())
+
+    @cached_property
+    def any_draft_layers(self) -> bool:
+        """Whether any candidate's drafts take layers of their own."""
+        return bool(self.draft.any())
 
 
 def terms(c: Candidates, p: Parameters) -> Terms:

@@ -179,7 +179,7 @@ def prompts(s: Service, others: Floats | float) -> Prompts:
     chunk = np.minimum(s.tokens, s.budget)
     together = np.minimum(chunk + others, s.budget)
     one = prefill_pass(s.terms, s.parameters, together, s.core)
-    work = one.proportional * (s.tokens / together / s.terms.stages)
+    work = one.proportional * (s.tokens / (together * s.terms.stages))
     overhead = (one.total - one.proportional + s.terms.eager) / s.terms.stages
     return Prompts(work, overhead, s.workload.mean(work))
 
