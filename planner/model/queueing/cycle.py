@@ -141,7 +141,8 @@ def _cycle(s: Service, batch: Batch, arrivals: Arrivals) -> tuple[Cycle, Floats]
     # Within the last node lengths differ by factors: its squares are not those of its mean.
     spread = w.prompt_weighted / w.prompt
     time = batch.cost.work + (batch.cut.steps - 1.0) * (batch.fixed + s.mixed * decode)
-    one, two, three = (w.mean(x) for x in (time, spread * time * time, spread**3 * time**3))
+    square = spread * time * time
+    one, two, three = (w.mean(x) for x in (time, square, square * (spread * spread * time)))
     asked = arrivals.rate * one
     served = np.minimum(1.0, HIGHEST_LOAD / np.maximum(asked, 1e-12))
     load, rate = served * asked, served * arrivals.rate
@@ -157,7 +158,7 @@ def _cycle(s: Service, batch: Batch, arrivals: Arrivals) -> tuple[Cycle, Floats]
     size = burst_size(arrivals.burstiness, HORIZON * arrivals.rate * plain.met)
     extra = size - 1.0
     second = rate * (two + 2.0 * extra * one * one)
-    third = rate * (three + 6.0 * size * extra * two * one + 6.0 * size * extra * extra * one**3)
+    third = rate * (three + 6.0 * size * extra * (two * one + extra * _cube(one)))
     some = -np.expm1(-expected / size)
     return _chain(s, (pause, base), prompt, (second, third), some), size
 
@@ -187,19 +188,24 @@ def _chain(
     two = (two + load**2 * (1.0 - timed**2) * one**2) / (1.0 - (load * timed) ** 2)
     # Moments of the time for which prompts arrive in a step; of the third what is known of it.
     square = one**2 + timed**2 * (two - one**2)
-    cube = (1.0 - timed) ** 2 * (1.0 + 2.0 * timed) * one**3
+    cube = (1.0 - timed) ** 2 * (1.0 + 2.0 * timed) * _cube(one)
     cube = cube + 3.0 * (1.0 - timed) * timed**2 * one * two
     three = (
-        none * pause**3
-        + (1.0 - none) * base**3
+        none * _cube(pause)
+        + (1.0 - none) * _cube(base)
         + 3.0 * base * (base * load * one + load**2 * square + second * one)
         + 3.0 * load * second * square
         + third * one
-        + load**3 * cube
-    ) / (1.0 - (load * timed) ** 3)
+        + _cube(load) * cube
+    ) / (1.0 - _cube(load * timed))
     met = (1.0 - timed) * one + timed * two / one
     met_square = (1.0 - timed) * two + timed * three / one
     return Cycle(pause, each, load, second, none, one, timed, met, met_square)
+
+
+def _cube(x: Floats) -> Floats:
+    """Return the third power, which numpy takes logarithms for."""
+    return x * x * x
 
 
 def _own_time(s: Service, batch: Batch, arrivals: Arrivals) -> tuple[Floats, Floats, Floats]:

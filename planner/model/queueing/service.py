@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
@@ -110,7 +111,7 @@ class Chunks:
     mean: Floats
     filled: Floats
 
-    @property
+    @cached_property
     def whole(self) -> Floats:
         """Steps that a prompt takes if it has the room for itself, by node, (nodes, n)."""
         return np.ceil(self.share)
@@ -268,8 +269,9 @@ def chunks(s: Service, batch: Floats) -> Chunks:
     """
     room = prompt_room(s, batch)
     share = s.tokens / room
-    beyond = np.maximum(share - 1.0, 0.0)
-    steps = 1.0 + beyond + np.minimum(beyond, 0.5)
+    full = np.maximum(share, 1.0)
+    beyond = full - 1.0
+    steps = full + np.minimum(beyond, 0.5)
     mean, filled = s.workload.mean(steps), s.workload.mean(beyond)
     return Chunks(room, share, steps, mean, filled)
 

@@ -184,9 +184,7 @@ def _loads(
     return load, np.minimum(response, load)
 
 
-def _sway(
-    s: Service, batch: tuple[Floats, Floats], steps: tuple[Floats, Floats]
-) -> Floats:
+def _sway(s: Service, batch: tuple[Floats, Floats], steps: tuple[Floats, Floats]) -> Floats:
     """Standard deviation of a decode step as the batch varies [s], (n,).
 
     Steps of a mixture of experts rise ever more slowly: what counts is the step of a large batch.
