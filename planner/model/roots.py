@@ -27,18 +27,16 @@ Function = Callable[[Floats], Floats]
 
 def falling_root(
     rows: Callable[[Indices], Function],
-    low: Floats,
-    high: Floats,
-    highest: Floats,
+    first: tuple[Floats, Floats],
+    ends: tuple[Floats, Floats],
     jumps: Floats | None = None,
 ) -> Floats:
     """Return where each row's function crosses zero, to about NARROWEST, (n,).
 
     Args:
-        rows: Row numbers, (k,) -> the function of these rows, (k,) -> (k,): above 0 at `low`,
-            falling, jumps allowed.
-        low, high: Where to look first, (n,).
-        highest: Where the function is not above 0, (n,).
+        rows: Row numbers, (k,) -> the function of these rows, (k,) -> (k,): falling, jumps allowed.
+        first: Between which two places to look first, (n,) each.
+        ends: Where the function is above 0, and where it is not, (n,) each.
         jumps: Where it may jump: that is tried before it would be found by halving, (k, n).
 
     Source:
@@ -46,13 +44,16 @@ def falling_root(
         Math. Softw. 47(1), 2021: as fast as the secant method where the function is smooth, one
         step more than bisection at worst.
     """
+    (low, high), (lowest, highest) = first, ends
     found, left = high.copy(), np.arange(len(high))
     over = rows(left)
-    at_a, at_b = over(low), over(high)
-    beyond = at_b > 0.0
-    a, at_a = np.where(beyond, high, low), np.where(beyond, at_b, at_a)
-    # Halved at first, so the value at the upper end does not matter yet.
-    b, at_b = np.where(beyond, highest, high), np.where(beyond, -at_b, at_b)
+    at_low, at_high = over(low), over(high)
+    before, beyond = (at_low <= 0.0) & (low > lowest), at_high > 0.0
+    # Elsewhere it is halved at first, so that the value at the other end does not matter yet.
+    a = np.where(before, lowest, np.where(beyond, high, low))
+    b = np.where(before, low, np.where(beyond, highest, high))
+    at_a = np.where(before, 1.0, np.where(beyond, at_high, at_low))
+    at_b = np.where(before, at_low, np.where(beyond, -1.0, at_high))
     widest = float((b - a).max(initial=NARROWEST))
     most = int(np.ceil(np.log2(widest / NARROWEST))) + 1
     if jumps is not None:

@@ -91,5 +91,5 @@ def window_percentile(found: WindowStates, metric: Metric, share: float) -> Floa
         return over
 
     low, high = (np.full(len(kept), np.log(end)) for end in RANGE)
-    result[kept] = np.exp(falling_root(excess, low, high, high))
+    result[kept] = np.exp(falling_root(excess, (low, high), (low, high)))
     return result

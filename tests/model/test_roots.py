@@ -23,7 +23,7 @@ def roots_of(function, count, low=None, high=None, jumps=None):
         return value
 
     low, high = least if low is None else low, most if high is None else high
-    return falling_root(rows, low, high, most, jumps), asked
+    return falling_root(rows, (low, high), (least, most), jumps), asked
 
 
 def assert_at(found, places):

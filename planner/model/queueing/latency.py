@@ -19,6 +19,8 @@ RANGE = (1e-6, 1e6)
 """Latencies between which percentiles are sought [s]."""
 NEAR = 0.08
 """How far above a known floor a percentile is sought first, as a share."""
+ABOUT = 4.0
+"""By how much it is sought first below and above the mean."""
 LEAST_EXCESS = 1e-9
 """Least mean excess over a floor [s]: far below what a percentile is read to."""
 CHUNK_SPREAD = 0.1
@@ -78,14 +80,45 @@ def percentile(
         return lambda x: over(np.exp(x)) - (1.0 - share)
 
     least, most = (np.full(len(stable), np.log(end)) for end in RANGE)
-    first = most
-    if above is not None:
+    if above is None:
+        mean = np.log(_MEANS[metric](state, w)[stable])
+        first = mean - np.log(ABOUT), mean + np.log(ABOUT)
+    else:
         least = np.log(above[stable])
-        first = least + NEAR
-    # On an idle server whoever has a prompt of the same length is served in the same time.
-    jumps = np.log(state.own[:, stable]) if metric == "ttft" else None
-    found[stable] = np.exp(falling_root(excess, least, first, most, jumps))
+        first = least, least + NEAR
+    jumps = _JUMPS[metric](state) if metric in _JUMPS else None
+    at_jumps = None if jumps is None else np.log(jumps[:, stable])
+    found[stable] = np.exp(falling_root(excess, first, (least, most), at_jumps))
     return found
+
+
+def _mean_first(s: OpenLoop, w: Workload) -> Floats:
+    return w.mean(s.own) + s.wait_mean + s.wait_probability * s.slot_wait
+
+
+def _mean_step(s: OpenLoop, w: Workload) -> Floats:
+    return w.mean(s.step) / s.accepted
+
+
+def _mean_whole(s: OpenLoop, w: Workload) -> Floats:
+    return _mean_first(s, w) + w.mean(s.steps * s.step)
+
+
+def _usual_step(s: OpenLoop, _: Workload) -> Floats:
+    return s.decode
+
+
+def _first_jumps(s: OpenLoop) -> Floats:
+    """Return where TTFT jumps: all prompts of a length take the same time on an idle server [s]."""
+    return s.own
+
+
+def _step_jumps(s: OpenLoop) -> Floats:
+    """Return where TPOT jumps: at bounds, and where undisturbed requests differ little [s]."""
+    floor, filled = _filled(s)
+    few = np.stack([s.fullest, s.slowest, s.calm_step])
+    jumps: Floats = np.concatenate([few, floor + filled]) / s.accepted
+    return jumps
 
 
 def _ttft(s: OpenLoop, w: Workload) -> Survival:
@@ -118,12 +151,11 @@ def _tpot(s: OpenLoop, w: Workload) -> Survival:
     square = (s.crowd + held_up * held_up) / busy
     variance = np.maximum(square - mean * mean, 0.0) + s.drift
     usual = np.maximum(s.calm_step - s.fastest, LEAST_EXCESS)
-    floor = np.maximum(s.calm_step - DRIFTS * np.sqrt(s.drift), s.fastest)
+    floor, filled = _filled(s)
     room = s.slowest - floor
     raised = np.clip(s.calm_step - floor + mean, LEAST_EXCESS, room)
     # No more than a variable between two bounds can vary (Bhatia and Davis, 2000).
     variance = np.minimum(variance, raised * (room - raised))
-    filled = np.clip(s.filled_step - floor, LEAST_EXCESS, room)
     log_filled = np.log(filled)
     most = 1.0 / np.sqrt(np.log1p(s.filled / (filled * filled)))
     undisturbed, disturbed = LogNormal.of(usual, s.drift), LogNormal.of(raised, variance)
@@ -133,13 +165,22 @@ def _tpot(s: OpenLoop, w: Workload) -> Survival:
         calm = undisturbed.survival(np.log(np.maximum(step - s.fastest, LEAST)))
         calm = np.where(step > s.fullest, 0.0, calm)
         at = np.log(np.maximum(step - floor, LEAST))
-        crowded = disturbed.survival(at)
+        crowded = disturbed.above(at)
         # No request is held up for longer than one of which every step carries prompts.
-        bound = normal_cdf((log_filled - at) * most)
-        crowded = np.where(at > log_filled, np.minimum(crowded, bound), crowded)
+        bound = (log_filled - at) * most
+        crowded = normal_cdf(np.where(bound < 0.0, np.minimum(crowded, bound), crowded))
         return np.where(step > s.slowest, 0.0, w.mean(s.calm * calm + busy * crowded))
 
     return longer
+
+
+def _filled(s: OpenLoop) -> tuple[Floats, Floats]:
+    """Return the least step of a request that is held up, and what it is above it if all are.
+
+    By output node [s], (nodes, n).
+    """
+    floor = np.maximum(s.calm_step - DRIFTS * np.sqrt(s.drift), s.fastest)
+    return floor, np.clip(s.filled_step - floor, LEAST_EXCESS, s.slowest - floor)
 
 
 def _e2e(s: OpenLoop, w: Workload) -> Survival:
@@ -171,9 +212,9 @@ def _e2e(s: OpenLoop, w: Workload) -> Survival:
     def longer(limit: Floats) -> Floats:
         begun = first_token(limit)
         at = np.log(np.maximum(limit - least, LEAST))
-        quick = usual.survival(at)
-        quick = np.where(at > filled.median, np.minimum(quick, filled.survival(at)), quick)
-        decoded = mixed(np.maximum(quick, alone.survival(at)), limit - mean)
+        above, bound = usual.above(at), filled.above(at)
+        above = np.where(bound < 0.0, np.minimum(above, bound), above)
+        decoded = mixed(normal_cdf(np.maximum(above, alone.above(at))), limit - mean)
         return np.maximum(single * begun + decoded, begun)
 
     return longer
@@ -220,4 +261,8 @@ def _mixed(s: OpenLoop, w: Workload) -> Callable[[Floats, Floats], Floats]:
     return over
 
 
+_MEANS = {"ttft": _mean_first, "tpot": _mean_step, "e2e": _mean_whole, "itl": _usual_step}
+"""Metric -> about where its percentiles are [s], (n,)."""
+_JUMPS = {"ttft": _first_jumps, "tpot": _step_jumps}
+"""Metric -> latencies at which its survival may jump [s], (k, n)."""
 _SURVIVALS = {"ttft": _ttft, "tpot": _tpot, "e2e": _e2e, "itl": _itl}

@@ -55,6 +55,10 @@ class LogNormal:
         log_variance = np.maximum(np.log1p(variance / (mean * mean)), LEAST_VARIANCE)
         return cls(np.log(mean) - 0.5 * log_variance, 1.0 / np.sqrt(log_variance))
 
+    def above(self, log_at: Floats) -> Floats:
+        """By how many standard deviations the median is above x, by the logarithm of x."""
+        return (self.median - log_at) * self.steepness
+
     def survival(self, log_at: Floats) -> Floats:
         """P(X > x) by the logarithm of x."""
-        return normal_cdf((self.median - log_at) * self.steepness)
+        return normal_cdf(self.above(log_at))
