@@ -36,10 +36,10 @@ STEPS = 3
 SAFETY = 0.995
 """Left for rounding and interpolation in the formula."""
 METRICS: tuple[Metric, ...] = ("ttft", "tpot")
-WIDEST = 64.0
-"""Factor above the optimistic value up to which a floor is sought."""
-HALVINGS = 6
-"""Halvings of that factor's logarithm: floors lie within 64^(1/2^6) = 7 % of the truth."""
+WIDEST = 8.0
+"""Factor above the optimistic value up to which a floor is sought; 99 % are below 5."""
+HALVINGS = 5
+"""Halvings of that factor's logarithm: floors lie within 8^(1/2^5) = 7 % of the truth."""
 PAIRED = 1024
 """Points compared with all known ones of their set at once."""
 
