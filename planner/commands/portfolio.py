@@ -35,9 +35,11 @@ from planner.files import check_writable, digest, make_folder, write_text
 from planner.search.problem import Reach
 from planner.search.search import Settings
 from planner.search.setup import reach_of
+from planner.select.selection import assumed
 from planner.spec.architecture import Architecture
 from planner.spec.calibration import read_calibration
 from planner.spec.load import load_yaml
+from planner.spec.option import Option
 from planner.spec.portfolio import Limits, Outline, PortfolioRecord
 from planner.spec.record import Inputs
 from planner.spec.slo import Slo
@@ -169,7 +171,16 @@ def portfolio(  # noqa: PLR0913  (the options of the command line)
         [(outlines[plan.name], store.name(plan)) for plan, _ in read],
         shared,
         _header(common, day),
+        lambda number, chosen: _assumed(known, read[number], chosen),
     )
+
+
+def _assumed(
+    catalog: Catalog, of: tuple[Asked, _Model], chosen: Sequence[Option]
+) -> tuple[str, ...]:
+    """Return what deployments for a plan rest on, in sentences."""
+    plan, model = of
+    return (*model.notes, *assumed(catalog, plan.slo, chosen))
 
 
 def _header(common: Common, day: str) -> dict[str, Any]:

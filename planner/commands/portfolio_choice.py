@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -31,6 +31,8 @@ SLOWER_PART = (
     "Latencies of a fleet are those of its slower part; over all requests they are no higher."
 )
 HOURLY = "Limits hold for the hour that plans are sized for; batch jobs count while they run."
+NAMED = 3
+"""Plans named before a sentence that is true of their deployments; the rest are counted."""
 UNPROVEN = "Some fronts are not proven exact: a way that costs less may have been missed."
 
 
@@ -131,7 +133,10 @@ def _faults(number: int, quota: Quota, catalog: Catalog) -> Iterator[Fault]:
 
 
 def combined(
-    outlines: Sequence[tuple[Outline, str]], shared: Shared, header: dict[str, Any]
+    outlines: Sequence[tuple[Outline, str]],
+    shared: Shared,
+    header: dict[str, Any],
+    assumed: Callable[[int, Sequence[Option]], Iterable[str]],
 ) -> PortfolioRecord:
     """Return the record of one way for each plan, at the least cost of all together.
 
@@ -139,6 +144,7 @@ def combined(
         outlines: Of each plan, with its file.
         shared: Limits.
         header: Further fields of the record.
+        assumed: What deployments for the plan of this number rest on, in sentences.
     """
     most = shared.most()
     uses = [[shared.uses(choice) for choice in outline.choices] for outline, _ in outlines]
@@ -169,7 +175,14 @@ def combined(
             for word, limit, amount in limits
             if np.isfinite(limit)
         ),
-        assumptions=tuple(_assumptions(plans, chosen)),
+        assumptions=(
+            *_assumptions(plans, chosen),
+            *_of_deployments(
+                (plan.name, assumed(number, [part.option for part in plan.chosen.parts]))
+                for number, plan in enumerate(plans)
+                if plan.chosen is not None
+            ),
+        ),
     )
 
 
@@ -268,6 +281,17 @@ def _assumptions(plans: Sequence[Planned], chosen: Chosen) -> Iterator[str]:
             "The choice under shared limits is not proven best: at the same number of plans "
             f"served, none costs less by more than {gap:.2%}."
         )
+
+
+def _of_deployments(told: Iterable[tuple[str, Iterable[str]]]) -> Iterator[str]:
+    """Yield each sentence once, after the plans whose deployments it is true of."""
+    plans: dict[str, list[str]] = {}
+    for name, sentences in told:
+        for sentence in sentences:
+            plans.setdefault(sentence, []).append(name)
+    for sentence, names in plans.items():
+        more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
+        yield f"{', '.join(names[:NAMED])}{more}: {sentence}"
 
 
 def _checked(plans: Sequence[Planned]) -> str:

@@ -14,6 +14,7 @@ from planner.commands.portfolio import read_limits
 from planner.errors import InputError
 from planner.report.portfolio import FORMATS, table
 from planner.report.words import money
+from planner.select.selection import ENDS_TOGETHER
 from planner.spec.portfolio import Limits, PortfolioRecord, Quota
 from planner.spec.record import PlanRecord
 from planner.spec.record_file import read_record
@@ -379,3 +380,16 @@ def test_the_least_of_fronts_that_are_not_proven_is_not_proven_either(two_rates)
     said = table(record.model_copy(update={"plans": unsure}))
     assert "cost for these limits: the least of what was found by the formula" in said
     assert "proven the least" not in said
+
+
+def test_what_deployments_rest_on_is_told_once_with_the_plans_it_is_true_of(tmp_path):
+    alike = {"prompt_tokens": {"p50": 500.0, "p95": 2000.0}, "output_tokens": 150}
+    files = [
+        *(write_slo(tmp_path, n, traffic={"rate_per_s": 40.0, **alike}) for n in "abcd"),
+        write_slo(tmp_path, "e", traffic=traffic(40.0)),
+    ]
+    record = made(files)
+    assert all(plan.chosen.parts[0].option.replicas > 1 for plan in record.plans)
+    told = [note for note in record.assumptions if note.endswith(ENDS_TOGETHER)]
+    assert told == [f"a, b, c and 1 more: {ENDS_TOGETHER}"]
+    assert told[0] in table(record)
