@@ -42,6 +42,10 @@ from planner.units import MILLI
 
 FEWEST_BEYOND = 10
 """Requests that should lie beyond a percentile that is judged."""
+COMPARED = 0.95
+"""Percentile by which the formula is said to miss the simulation."""
+MORE = "Ask for more (--requests)."
+LONGER = "A longer trace would tell."
 LEAST_REQUESTS = 4000
 REQUESTS_PER_REPLICA = 400
 RESIDENCES = 10.0
@@ -198,7 +202,7 @@ def _drawn(work: _Work, requests: int | None, seeds: int) -> Simulation:
     ]
     name = "Poisson" if work.slo.traffic.burstiness == 1.0 else "gamma"
     found = _simulation(work, case, name, drawn, runs)
-    found = replace(found, notes=(*_few(work.slo, runs), *found.notes))
+    found = replace(found, notes=(*_few(work.slo, runs, MORE), *found.notes))
     recorded = work.record.inputs.trace
     if recorded is None:
         return found
@@ -228,7 +232,8 @@ def _replayed(work: _Work, trace: Trace, seeds: int) -> Simulation:
     name = Path(trace.source).name
     found = _simulation(work.judged_alike(), case, name, [drawn] * times, runs)
     classes = (CLASSES,) if work.slo.traffic.classes else ()
-    return replace(found, notes=(*classes, *found.notes, *trace.notes))
+    few = _few(work.slo, runs, LONGER)
+    return replace(found, notes=(*few, *classes, *found.notes, *trace.notes))
 
 
 def _simulation(
@@ -276,15 +281,18 @@ def _bounds(slo: Slo, kind: Indices) -> Mapping[str, Floats]:
     return bounds
 
 
-def _few(slo: Slo, runs: Sequence[Run]) -> Iterator[str]:
+def _few(slo: Slo, runs: Sequence[Run], remedy: str) -> Iterator[str]:
     """Yield that a limited percentile rests on few requests, where it does."""
     highest = max((target.percentile for target in targets(slo)), default=0.0)
-    measured = sum(int(run.measured.sum()) for run in runs)
-    if highest and measured * (1.0 - highest / 100) < FEWEST_BEYOND:
+    if highest and _measured(runs) * (1.0 - highest / 100) < FEWEST_BEYOND:
         yield (
-            f"Of {counted(measured, 'measured request')} fewer than {FEWEST_BEYOND} lie beyond a"
-            f" p{highest:g}: chance decides whether it holds. Ask for more (--requests)."
+            f"Of {counted(_measured(runs), 'measured request')} fewer than {FEWEST_BEYOND} lie"
+            f" beyond a p{highest:g}: chance decides whether it holds. {remedy}"
         )
+
+
+def _measured(runs: Sequence[Run]) -> int:
+    return sum(int(run.measured.sum()) for run in runs)
 
 
 def _unjudged(limits: Sequence[Limit]) -> Iterator[str]:
@@ -319,8 +327,10 @@ def _warnings(lines: Sequence[Line], runs: Sequence[Run]) -> Iterator[str]:
         yield "Some requests are longer than the KV memory of a server; they count as never served."
     if any(isinf(line.formula) for line in lines):
         yield "The formula calls this load, at a steady rate, more than the option can take."
+    if _measured(runs) * (1.0 - COMPARED) < FEWEST_BEYOND:
+        return
     for line in lines:
-        if line.share != 0.95 or line.metric == "itl" or not isfinite(line.simulated):
+        if line.share != COMPARED or line.metric == "itl" or not isfinite(line.simulated):
             continue
         factor = max(line.formula / line.simulated, line.simulated / line.formula)
         if factor >= MISS and isfinite(factor):

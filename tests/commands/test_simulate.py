@@ -181,7 +181,7 @@ def test_the_first_requests_of_a_trace_are_compared_with_the_formula_of_those_al
     found = simulate(record(), trace=a_trace(tmp_path, rows), requests=100)
     assert found.rate_per_s == pytest.approx(1.0)
     assert found.requests == 100
-    assert found.notes == ("Only the first 100 of 1,100 requests.",)
+    assert found.notes[-1] == "Only the first 100 of 1,100 requests."
     p95 = line(found, "e2e_p95_ms")
     assert p95.formula == pytest.approx(p95.simulated, rel=0.1)
 
@@ -245,6 +245,19 @@ def test_a_percentile_of_few_requests_is_told_to_rest_on_chance(requests, few):
     # Two runs, 82 % of each measured: 8 of 164 requests lie beyond a p95, 16 of 328.
     notes = simulate(record(), requests=requests, seeds=2).notes
     assert any("chance decides" in note for note in notes) == few
+
+
+def test_with_few_requests_the_formula_is_not_said_to_miss(tmp_path):
+    # 30 requests within 30 ms once a minute: their p95 is far above that at a steady rate.
+    lines = "".join(f"{60 * (i // 30) + i % 30 / 1000},2000,20\n" for i in range(600))
+    for name, count in (("few", 60), ("many", 600)):
+        rows = "".join(lines.splitlines(keepends=True)[:count])
+        (tmp_path / name).write_text("arrival_s,prompt_tokens,output_tokens\n" + rows)
+    few, many = (simulate(record(), trace=tmp_path / name).notes for name in ("few", "many"))
+    assert any("misses ttft_p95_ms" in note for note in many)
+    assert not any("misses" in note for note in few)
+    assert any("A longer trace would tell" in note for note in few)
+    assert not any("chance decides" in note for note in many)
 
 
 def test_a_stored_plan_is_simulated_like_the_plan_itself(tmp_path):
