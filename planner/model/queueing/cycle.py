@@ -103,7 +103,8 @@ def prompt_wait(s: Service, batch: Batch, arrivals: Arrivals) -> Wait:
         planner/model/README.md#queueing.
     """
     cycle, size = _cycle(s, batch, arrivals)
-    own, awake, other = _own_time(s, batch, arrivals)
+    alone = prompts(s, 0.0)
+    own, awake, other = _own_time(s, batch, arrivals, alone)
     w = s.workload
     # Of an idle server: what fewer of those behind a prompt fit, it does not wait less by.
     spare = np.ceil(s.tokens / s.budget) * s.budget - s.tokens
@@ -119,9 +120,12 @@ def prompt_wait(s: Service, batch: Batch, arrivals: Arrivals) -> Wait:
     first = w.mean(own)
     unserved = cycle.open / 2.0 + (size - 1.0) / arrivals.rate
     exposed = first + wait.served + (1.0 - fit) * unserved
-    usual = _last_step_sharing(s, batch, arrivals, own, spare)
+    # Later arrivals that share the last step of a prompt that takes several.
+    before_last = (batch.cut.whole - 1.0) / batch.cut.whole * own
+    sharing = np.minimum(arrivals.rate * before_last, spare / s.tokens_mean)
     return Wait(
-        own=own + usual + _constants(s, batch, arrivals),
+        # At what they take alone: what company saves grows with the rate, their number does not.
+        own=own + sharing * alone.work_mean + _constants(s, batch, arrivals),
         quiet=quiet,
         pause=cycle.pause,
         awake=awake,
@@ -208,12 +212,13 @@ def _cube(x: Floats) -> Floats:
     return x * x * x
 
 
-def _own_time(s: Service, batch: Batch, arrivals: Arrivals) -> tuple[Floats, Floats, Floats]:
+def _own_time(
+    s: Service, batch: Batch, arrivals: Arrivals, cost: Prompts
+) -> tuple[Floats, Floats, Floats]:
     """Return the time of a prompt that meets no other, by node, and how often a step runs.
 
     And the mean time of such a prompt beside decoding sequences [s], (n,).
     """
-    cost: Prompts = prompts(s, 0.0)
     decode, cut = batch.step.decode, batch.cut
     alone = cost.work + cut.whole * cost.overhead
     shared = cut.whole * (decode + fixed_time(s, cost, decode)) + cost.work
@@ -224,16 +229,6 @@ def _own_time(s: Service, batch: Batch, arrivals: Arrivals) -> tuple[Floats, Flo
     # cut finer because others decode would pass sooner, but none is served sooner for that.
     lag = (s.terms.stages - 1.0) * alone / np.ceil(s.tokens / s.budget)
     return awake * beside + (1.0 - awake) * alone + lag, awake, s.workload.mean(beside)
-
-
-def _last_step_sharing(
-    s: Service, batch: Batch, arrivals: Arrivals, own: Floats, spare: Floats
-) -> Floats:
-    """Later arrivals that share the last step of a prompt that takes several [s], (nodes, n)."""
-    before_last = (batch.cut.whole - 1.0) / batch.cut.whole * own
-    work = batch.cost.work_mean
-    result: Floats = np.minimum(arrivals.rate * before_last, spare / s.tokens_mean) * work
-    return result
 
 
 def _moments(s: Service, batch: Batch, cycle: Cycle, size: Floats, fit: Floats) -> _Moments:
