@@ -91,20 +91,24 @@ class _Decoding:
 
     Attributes:
         steps: Steps of a request after its first token, by output node.
+        fullest: Step that only decodes, with all sequences that fit [s].
         slowest: Longest step: all room taken by prompts, or all prompts that have a slot [s].
         behind: Work that prompts leave behind in a request's steps, by output node [s].
         sequences: Sequences decoding, those kept longer by that work included.
         resident: The same with those whose prompts are computed.
         seen: Mean step that a sequence sees [s].
+        sway: Its standard deviation as the batch varies [s].
         calm: The same if no prompts are computed meanwhile [s].
     """
 
     steps: Floats
+    fullest: Floats
     slowest: Floats
     behind: Floats
     sequences: Floats
     resident: Floats
     seen: Floats
+    sway: Floats
     calm: Floats
 
 
@@ -125,9 +129,16 @@ def _decoding(
     more = arrivals.rate * w.mean(behind) / (1.0 - batch.feedback)
     sequences = np.minimum(batch.mean + more, held)
     resident = np.minimum(sequences + arrivals.rate * wait.first, held)
-    seen = np.minimum(batch.seen + batch.slope * more, batch.fullest / (1.0 - batch.load))
+    fullest = decode_time(s, held)
+    least_seen, most_seen = (x / (1.0 - batch.load) for x in (s.single, fullest))
+    seen = batch.seen + batch.slope * more
+    # Of a batch that is cut to what fits the variance over the mean stays. And what lies between
+    # two bounds varies by half their distance at most (T. Popoviciu, Mathematica 9, 1935).
+    cut = np.minimum(most_seen / seen, 1.0)
+    sway = np.minimum(np.sqrt(cut) * batch.sway, 0.5 * (most_seen - least_seen))
+    seen = cut * seen
     calm = seen * (1.0 - batch.load)
-    return _Decoding(steps, slowest, behind, sequences, resident, seen, calm)
+    return _Decoding(steps, fullest, slowest, behind, sequences, resident, seen, sway, calm)
 
 
 def _next_step(s: Service, batch: Batch, arrivals: Arrivals, longer: Floats) -> Floats:
@@ -208,10 +219,10 @@ def _describe(
         calm=_calm(arrivals, wait, d),
         calm_step=np.minimum(d.calm, d.slowest),
         fastest=s.single,
-        fullest=batch.fullest,
+        fullest=d.fullest,
         slowest=d.slowest,
         decode=decode_time(s, d.sequences),
-        decode_sd=batch.sway * (1.0 - batch.load),
+        decode_sd=d.sway * (1.0 - batch.load),
         mixed=batch.step.mixed,
         chunk=chunk,
         carrying=carrying,
@@ -270,7 +281,7 @@ def _step_variance(
     life = w.steps_square / (2.0 * max(w.steps_mean, 1e-9)) / s.accepted
     age = np.maximum(steps / np.maximum(life, 1e-9) * (1.0 - batch.feedback), 1e-3)
     memory = 2.0 * (age - 1.0 + np.exp(-age)) / (age * age)
-    drift = batch.sway**2 * memory
+    drift = d.sway**2 * memory
     size = burst_size(arrivals.burstiness, arrivals.rate * s.steps * batch.step.time)
     spread = w.prompt_weighted / w.prompt
     time = batch.cost.work + (batch.cut.steps - 1.0) * batch.fixed
@@ -333,5 +344,5 @@ def _filled(
     step = mean + _echoes(load, d.steps) * load * beyond / d.steps
     bare = s.parameters.unshared_prefill * batch.cost.overhead
     shown = s.workload.mean(np.where(fixed <= bare, 1.0, 0.0))
-    sway = batch.sway * (1.0 - batch.load) / (1.0 - load) * shown
+    sway = d.sway * (1.0 - batch.load) / (1.0 - load) * shown
     return np.maximum(step, d.seen + d.behind / d.steps), sway

@@ -69,8 +69,7 @@ class Batch:
             fixed part again.
         mean, variance: Of the number of decoding sequences.
         seen: Mean step that a decoding sequence sees [s].
-        fullest: Step that only decodes, with all sequences that fit [s].
-        sway: Standard deviation of the step as the batch varies [s].
+        sway: Standard deviation of the step as the batch varies, were there room for it [s].
         slope: Growth of the step per sequence [s].
         feedback: Further sequences that a further one causes.
     """
@@ -84,7 +83,6 @@ class Batch:
     mean: Floats
     variance: Floats
     seen: Floats
-    fullest: Floats
     sway: Floats
     slope: Floats
     feedback: Floats
@@ -131,7 +129,7 @@ def steady_batch(s: Service, full: Saturation, arrivals: Arrivals) -> Batch:
     # Once all room is taken, more arrivals neither raise the batch nor spread it.
     spread = np.sqrt(variance * np.minimum(held / seen, 1.0))
     seen = np.minimum(seen, held)
-    usual, fullest = decode_time(s, seen), decode_time(s, held)
+    usual = decode_time(s, seen)
     return Batch(
         cost=cost,
         cut=cut,
@@ -142,8 +140,7 @@ def steady_batch(s: Service, full: Saturation, arrivals: Arrivals) -> Batch:
         mean=np.minimum(mean, held),
         variance=variance,
         seen=usual / (1.0 - load),
-        fullest=fullest,
-        sway=_sway(s, (seen, spread), (usual, fullest)) / (1.0 - load),
+        sway=_sway(s, (seen, spread), usual) / (1.0 - load),
         slope=slope,
         feedback=feedback,
     )
@@ -184,24 +181,22 @@ def _loads(
     return load, np.minimum(response, load)
 
 
-def _sway(s: Service, batch: tuple[Floats, Floats], steps: tuple[Floats, Floats]) -> Floats:
+def _sway(s: Service, batch: tuple[Floats, Floats], usual: Floats) -> Floats:
     """Standard deviation of a decode step as the batch varies [s], (n,).
 
     Steps of a mixture of experts rise ever more slowly: what counts is the step of a large batch.
-    But a step that the other sequences lengthen little varies little with their number, and what
-    lies between two bounds by half their distance at most (T. Popoviciu, Mathematica 9, 1935).
+    But a step that the other sequences lengthen little varies little with their number.
 
     Args:
         s: The server.
         batch: Sequences that one of them sees, and their standard deviation, (n,).
-        steps: A step that decodes as many, and one that decodes as many as fit [s], (n,).
+        usual: A step that decodes as many [s], (n,).
     """
-    (seen, spread), (usual, fullest) = batch, steps
+    seen, spread = batch
     large = decode_time(s, seen + LARGE * spread)
     # At a batch of one, what the second sequence adds.
     each = (usual - s.single + LEAST_BATCH * s.growth) / (seen - 1.0 + LEAST_BATCH)
-    most = np.minimum(each * spread, 0.5 * (fullest - s.single))
-    return np.clip((large - usual) / LARGE, 0.0, most)
+    return np.clip((large - usual) / LARGE, 0.0, each * spread)
 
 
 def _slope(s: Service, mode: Floats) -> Floats:
