@@ -191,7 +191,8 @@ def _describe(
     most, busy, rate = load
     d = _decoding(s, full, arrivals, stages)
     chunk, carrying = _chunk(s, batch)
-    spread = _step_variance(s, arrivals, stages, d)
+    others = _company(arrivals, wait, d)
+    spread = _step_variance(s, arrivals, stages, d, others)
     slots = slot_wait(s, full, batch, every, d.resident)
     return OpenLoop(
         capacity=most,
@@ -216,7 +217,7 @@ def _describe(
         crowd=spread.crowd,
         filled=spread.filled,
         filled_step=np.minimum(spread.filled_step, d.slowest),
-        calm=_calm(arrivals, wait, d),
+        calm=others.none,
         calm_step=np.minimum(d.calm, d.slowest),
         fastest=s.single,
         fullest=d.fullest,
@@ -245,13 +246,25 @@ def _chunk(s: Service, batch: Batch) -> tuple[Floats, Floats]:
     return work + s.parameters.unshared_prefill * overhead, work + s.mixed * overhead
 
 
-def _calm(arrivals: Arrivals, wait: Wait, d: _Decoding) -> Floats:
-    """Probability that no prompt is computed while a request decodes, by output node."""
+@dataclass(frozen=True)
+class _Company:
+    """Prompts that are computed while a request decodes, by output node, (nodes, n).
+
+    Attributes:
+        met: Their mean number.
+        none: Probability that there is none.
+    """
+
+    met: Floats
+    none: Floats
+
+
+def _company(arrivals: Arrivals, wait: Wait, d: _Decoding) -> _Company:
     timed = arrivals.timed
     exposed = d.steps * (timed * d.calm + (1.0 - timed) * d.seen) + timed * wait.first
-    size = burst_size(arrivals.burstiness, arrivals.rate * exposed)
-    result: Floats = np.minimum(np.exp(-arrivals.rate * exposed / size) / size, 0.999)
-    return result
+    met = arrivals.rate * exposed
+    size = burst_size(arrivals.burstiness, met)
+    return _Company(met, np.minimum(np.exp(-met / size) / size, 0.999))
 
 
 @dataclass(frozen=True)
@@ -269,6 +282,7 @@ def _step_variance(
     arrivals: Arrivals,
     stages: tuple[Batch, Wait],
     d: _Decoding,
+    others: _Company,
 ) -> _Spread:
     """Return how a request's mean step varies as the batch drifts and as prompts come in.
 
@@ -288,7 +302,7 @@ def _step_variance(
     one, fixed = w.mean(time), w.mean(batch.fixed)
     two = w.mean(spread * time * time) + 2.0 * (size - 1.0) * one * one
     without = 1.0 - batch.step.mixed
-    two = np.maximum(two - _evenness(s, arrivals, steps) * one * one, LEAST)
+    two = np.maximum(two - _evenness(s, arrivals, steps, others) * one * one, LEAST)
     work = arrivals.rate * two
     shared = (
         fixed * without * (2.0 * arrivals.rate * one + fixed * batch.step.mixed / batch.step.time)
@@ -313,18 +327,20 @@ def _step_variance(
     )
 
 
-def _evenness(s: Service, arrivals: Arrivals, steps: Floats) -> Floats:
+def _evenness(s: Service, arrivals: Arrivals, steps: Floats, others: _Company) -> Floats:
     """Share of the variance that Poisson counts have which the prompts met do not, (nodes, n).
 
     Where the number at a server hardly varies, one comes for each that ends; and while a request
-    of an output like all others stays, each of the others ends just once.
+    of an output like all others stays, each of the others ends just once. But where some meet none,
+    numbers vary at least as if all others met the same.
 
     Source:
         A sequence ends at most once in a short time; over long times counts of a renewal process
         vary as the squared CV of its gaps (D. R. Cox, "Renewal Theory", 1962, section 4.5).
     """
     regular = np.maximum(1.0 - arrivals.spread, 0.0) * max(1.0 - s.workload.steps_cv2, 0.0)
-    result: Floats = regular * np.minimum(steps / s.steps, 1.0)
+    most = 1.0 - others.met * others.none / (1.0 - others.none)
+    result: Floats = np.minimum(regular * np.minimum(steps / s.steps, 1.0), np.maximum(most, 0.0))
     return result
 
 
