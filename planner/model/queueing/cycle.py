@@ -70,6 +70,7 @@ class Wait:
         first: Mean time from the first own step to the first token [s], (n,).
         first_variance: Its variance over the prompts [s^2], (n,).
         exposed: Time until the first token in which prompts arrive that are computed after it [s].
+        size: Mean size of a burst as far as it comes within the step met and the next, (n,).
     """
 
     own: Floats
@@ -83,6 +84,7 @@ class Wait:
     first: Floats
     first_variance: Floats
     exposed: Floats
+    size: Floats
 
 
 @dataclass(frozen=True)
@@ -136,6 +138,7 @@ def prompt_wait(s: Service, batch: Batch, arrivals: Arrivals) -> Wait:
         first=first,
         first_variance=w.mean(own * own) - first * first,
         exposed=exposed,
+        size=size,
     )
 
 

@@ -93,6 +93,7 @@ class _Decoding:
         steps: Steps of a request after its first token, by output node.
         fullest: Step that only decodes, with all sequences that fit [s].
         slowest: Longest step: all room taken by prompts, or all prompts that have a slot [s].
+        mates: Requests of the own burst that come meanwhile, by output node.
         behind: Work that prompts leave behind in a request's steps, by output node [s].
         sequences: Sequences decoding, those kept longer by that work included.
         resident: The same with those whose prompts are computed.
@@ -104,6 +105,7 @@ class _Decoding:
     steps: Floats
     fullest: Floats
     slowest: Floats
+    mates: Floats
     behind: Floats
     sequences: Floats
     resident: Floats
@@ -125,6 +127,8 @@ def _decoding(
     beyond = np.maximum(wait.exposed - batch.step.time, 0.0)
     response = arrivals.timed * batch.response
     left = _echoes(response, steps) * _next_step(s, batch, arrivals, arrivals.timed * beyond)
+    mates = _late_mates(batch, arrivals, wait, steps)
+    left = left + mates * (batch.cost.work_mean + w.mean(batch.cut.steps * batch.fixed))
     behind = np.minimum(left, steps * np.maximum(slowest - batch.step.decode, 0.0))
     more = arrivals.rate * w.mean(behind) / (1.0 - batch.feedback)
     sequences = np.minimum(batch.mean + more, held)
@@ -138,7 +142,14 @@ def _decoding(
     sway = np.minimum(np.sqrt(cut) * batch.sway, 0.5 * (most_seen - least_seen))
     seen = cut * seen
     calm = seen * (1.0 - batch.load)
-    return _Decoding(steps, fullest, slowest, behind, sequences, resident, seen, sway, calm)
+    return _Decoding(steps, fullest, slowest, mates, behind, sequences, resident, seen, sway, calm)
+
+
+def _late_mates(batch: Batch, arrivals: Arrivals, wait: Wait, steps: Floats) -> Floats:
+    """Requests of the own burst that come while one is computed or decodes, (nodes, n)."""
+    stay = arrivals.timed * wait.exposed + steps * batch.seen
+    size = burst_size(arrivals.burstiness, arrivals.rate * stay)
+    return np.maximum(size - wait.size, 0.0)
 
 
 def _next_step(s: Service, batch: Batch, arrivals: Arrivals, longer: Floats) -> Floats:
@@ -300,7 +311,10 @@ def _step_variance(
     spread = w.prompt_weighted / w.prompt
     time = batch.cost.work + (batch.cut.steps - 1.0) * batch.fixed
     one, fixed = w.mean(time), w.mean(batch.fixed)
-    two = w.mean(spread * time * time) + 2.0 * (size - 1.0) * one * one
+    single = w.mean(spread * time * time)
+    # The mates of a burst are a geometric number.
+    bursts = d.mates * (single + d.mates * one * one)
+    two = single + 2.0 * (size - 1.0) * one * one
     without = 1.0 - batch.step.mixed
     two = np.maximum(two - _evenness(s, arrivals, steps, others) * one * one, LEAST)
     work = arrivals.rate * two
@@ -313,7 +327,7 @@ def _step_variance(
 
     def variance(rate: Floats, load: Floats) -> Floats:
         first, any_step = _echo_squares(timed * load, steps)
-        result: Floats = exposed * rate * any_step + load * load * left * first
+        result: Floats = exposed * rate * any_step + load * load * left * first + bursts
         return result / (steps * steps)
 
     # In steps that carry prompts anyway, further ones cost their work alone.
