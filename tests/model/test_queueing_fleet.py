@@ -105,12 +105,27 @@ def test_while_outputs_of_one_length_last_each_other_sequence_ends_at_most_once(
     ends = (phases < part).sum(axis=1)
     server = SimpleNamespace(steps=np.full(1, 300.0), workload=SimpleNamespace(steps_cv2=0.0))
     alike = SimpleNamespace(spread=np.zeros(1))
-    share = _evenness(server, alike, np.full((1, 1), 300.0 * part))[0, 0]
+    others = SimpleNamespace(met=np.full((1, 1), 40.0 * part), none=np.full((1, 1), 1e-9))
+    share = _evenness(server, alike, np.full((1, 1), 300.0 * part), others)[0, 0]
     assert 1 - share == pytest.approx(ends.var() / ends.mean(), abs=0.02)
 
 
 @pytest.mark.parametrize(("spread", "cv2", "share"), [(1.0, 0.0, 0.0), (0.5, 0.5, 0.25), (0, 2, 0)])
 def test_prompts_met_are_poisson_where_numbers_or_lengths_vary_so_much(spread, cv2, share):
     server = SimpleNamespace(steps=np.full(1, 300.0), workload=SimpleNamespace(steps_cv2=cv2))
-    found = _evenness(server, SimpleNamespace(spread=np.full(1, spread)), np.full((1, 1), 900.0))
+    arrivals = SimpleNamespace(spread=np.full(1, spread))
+    many = SimpleNamespace(met=np.full((1, 1), 40.0), none=np.full((1, 1), 1e-9))
+    found = _evenness(server, arrivals, np.full((1, 1), 900.0), many)
     assert found[0, 0] == pytest.approx(share)
+
+
+@pytest.mark.parametrize("met", [0.001, 0.1, 1.0, 3.0])
+def test_where_some_meet_no_prompt_numbers_vary_at_least_as_if_the_others_met_the_same(met):
+    none = np.exp(-met)
+    same = met / (1 - none)
+    variance = none * met**2 + (1 - none) * (same - met) ** 2
+    server = SimpleNamespace(steps=np.full(1, 300.0), workload=SimpleNamespace(steps_cv2=0.0))
+    others = SimpleNamespace(met=np.full((1, 1), met), none=np.full((1, 1), none))
+    alike = SimpleNamespace(spread=np.zeros(1))
+    share = _evenness(server, alike, np.full((1, 1), 900.0), others)[0, 0]
+    assert 1 - share == pytest.approx(variance / met)
