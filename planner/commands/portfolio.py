@@ -27,6 +27,7 @@ from planner.commands.inputs import placed, read_slo, read_space, recorded_load
 from planner.commands.plan import SLACK, for_sale
 from planner.commands.portfolio_choice import combined, shared_limits
 from planner.commands.portfolio_menu import Limited
+from planner.commands.portfolio_parts import Part, part_slo
 from planner.commands.portfolio_task import Asked, Common, Finished, Task, run
 from planner.commands.slo_names import known_model
 from planner.commands.workers import results
@@ -34,13 +35,13 @@ from planner.errors import Fault, InputError
 from planner.files import check_writable, digest, make_folder, write_text
 from planner.search.problem import Reach
 from planner.search.search import Settings
-from planner.search.setup import reach_of
-from planner.select.selection import assumed
+from planner.search.setup import longest_request, reach_of
+from planner.select.selection import assumed, not_sold
+from planner.select.trace_notes import trace_notes
 from planner.spec.architecture import Architecture
 from planner.spec.calibration import read_calibration
 from planner.spec.load import load_yaml
-from planner.spec.option import Option
-from planner.spec.portfolio import Limits, Outline, PortfolioRecord
+from planner.spec.portfolio import Choice, Limits, Outline, PortfolioRecord
 from planner.spec.record import Inputs
 from planner.spec.slo import Slo
 from planner.spec.space import SearchSpace
@@ -171,16 +172,22 @@ def portfolio(  # noqa: PLR0913  (the options of the command line)
         [(outlines[plan.name], store.name(plan)) for plan, _ in read],
         shared,
         _header(common, day),
-        lambda number, chosen: _assumed(known, read[number], chosen),
+        lambda number, chosen: dict.fromkeys(_assumed(known, *read[number], chosen)),
     )
 
 
-def _assumed(
-    catalog: Catalog, of: tuple[Asked, _Model], chosen: Sequence[Option]
-) -> tuple[str, ...]:
-    """Return what deployments for a plan rest on, in sentences."""
-    plan, model = of
-    return (*model.notes, *assumed(catalog, plan.slo, chosen))
+def _assumed(catalog: Catalog, plan: Asked, model: _Model, chosen: Choice) -> Iterator[str]:
+    """Yield what a way to serve a plan rests on, as its own record says it of its options."""
+    yield from model.notes
+    yield from longest_request(plan.slo, model.architecture)[1]
+    yield from not_sold(plan.slo, plan.offers)
+    if plan.recorded:
+        replayed = all(part.simulated for part in chosen.parts)
+        whole = plan.recorded.summary.requests
+        yield from trace_notes(plan.recorded, replayed=whole if replayed else 0)
+    for part in chosen.parts:
+        served = part_slo(plan.slo, Part(part.share, part.kinds))
+        yield from assumed(catalog, served, [part.option])
 
 
 def _header(common: Common, day: str) -> dict[str, Any]:

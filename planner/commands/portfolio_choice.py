@@ -31,9 +31,9 @@ SLOWER_PART = (
     "Latencies of a fleet are those of its slower part; over all requests they are no higher."
 )
 HOURLY = "Limits hold for the hour that plans are sized for; batch jobs count while they run."
+UNPROVEN = "Some fronts are not proven exact: a way that costs less may have been missed."
 NAMED = 3
 """Plans named before a sentence that is true of their deployments; the rest are counted."""
-UNPROVEN = "Some fronts are not proven exact: a way that costs less may have been missed."
 
 
 @dataclass(frozen=True)
@@ -136,7 +136,7 @@ def combined(
     outlines: Sequence[tuple[Outline, str]],
     shared: Shared,
     header: dict[str, Any],
-    assumed: Callable[[int, Sequence[Option]], Iterable[str]],
+    assumed: Callable[[int, Choice], Iterable[str]],
 ) -> PortfolioRecord:
     """Return the record of one way for each plan, at the least cost of all together.
 
@@ -144,7 +144,7 @@ def combined(
         outlines: Of each plan, with its file.
         shared: Limits.
         header: Further fields of the record.
-        assumed: What deployments for the plan of this number rest on, in sentences.
+        assumed: What a way to serve the plan of this number rests on, in sentences.
     """
     most = shared.most()
     uses = [[shared.uses(choice) for choice in outline.choices] for outline, _ in outlines]
@@ -178,7 +178,7 @@ def combined(
         assumptions=(
             *_assumptions(plans, chosen),
             *_of_deployments(
-                (plan.name, assumed(number, [part.option for part in plan.chosen.parts]))
+                (plan.name, assumed(number, plan.chosen))
                 for number, plan in enumerate(plans)
                 if plan.chosen is not None
             ),

@@ -45,7 +45,7 @@ FEWEST_BEYOND = 10
 COMPARED = 0.95
 """Percentile by which the formula is said to miss the simulation."""
 MORE = "Ask for more (--requests)."
-LONGER = "A longer trace would tell."
+LONGER = "Replay more of the trace (--requests), or a longer one."
 LEAST_REQUESTS = 4000
 REQUESTS_PER_REPLICA = 400
 RESIDENCES = 10.0
@@ -202,7 +202,8 @@ def _drawn(work: _Work, requests: int | None, seeds: int) -> Simulation:
     ]
     name = "Poisson" if work.slo.traffic.burstiness == 1.0 else "gamma"
     found = _simulation(work, case, name, drawn, runs)
-    found = replace(found, notes=(*_few(work.slo, runs, MORE), *found.notes))
+    few = _few(work.slo, _measured(drawn, runs), MORE)
+    found = replace(found, notes=(*few, *found.notes))
     recorded = work.record.inputs.trace
     if recorded is None:
         return found
@@ -230,9 +231,10 @@ def _replayed(work: _Work, trace: Trace, seeds: int) -> Simulation:
         run_fleet(fleet, arrivals, seed=seed, warm_up=0.0, cool_down=0.0) for seed in range(times)
     ]
     name = Path(trace.source).name
-    found = _simulation(work.judged_alike(), case, name, [drawn] * times, runs)
+    every = [drawn] * times
+    found = _simulation(work.judged_alike(), case, name, every, runs)
     classes = (CLASSES,) if work.slo.traffic.classes else ()
-    few = _few(work.slo, runs, LONGER)
+    few = _few(work.slo, _measured(every, runs), LONGER)
     return replace(found, notes=(*few, *classes, *found.notes, *trace.notes))
 
 
@@ -261,7 +263,7 @@ def _simulation(
         notes=(
             *catalog_notes(work.record, work.catalog),
             *_unjudged(limits),
-            *_warnings(lines, runs),
+            *_warnings(lines, runs, _measured(drawn, runs)),
         ),
     )
 
@@ -281,18 +283,20 @@ def _bounds(slo: Slo, kind: Indices) -> Mapping[str, Floats]:
     return bounds
 
 
-def _few(slo: Slo, runs: Sequence[Run], remedy: str) -> Iterator[str]:
+def _few(slo: Slo, measured: int, remedy: str) -> Iterator[str]:
     """Yield that a limited percentile rests on few requests, where it does."""
     highest = max((target.percentile for target in targets(slo)), default=0.0)
-    if highest and _measured(runs) * (1.0 - highest / 100) < FEWEST_BEYOND:
+    if highest and measured * (1.0 - highest / 100) < FEWEST_BEYOND:
         yield (
-            f"Of {counted(_measured(runs), 'measured request')} fewer than {FEWEST_BEYOND} lie"
+            f"Of {counted(measured, 'measured request')} fewer than {FEWEST_BEYOND} lie"
             f" beyond a p{highest:g}: chance decides whether it holds. {remedy}"
         )
 
 
-def _measured(runs: Sequence[Run]) -> int:
-    return sum(int(run.measured.sum()) for run in runs)
+def _measured(drawn: Sequence[Drawn], runs: Sequence[Run]) -> int:
+    """Return how many different requests are measured: those of a trace count once."""
+    once = {id(one): run for one, run in zip(drawn, runs, strict=True)}
+    return sum(int(run.measured.sum()) for run in once.values())
 
 
 def _unjudged(limits: Sequence[Limit]) -> Iterator[str]:
@@ -320,14 +324,14 @@ def _limits(slo: Slo, drawn: Sequence[Drawn], runs: Sequence[Run]) -> tuple[Limi
     return tuple(found)
 
 
-def _warnings(lines: Sequence[Line], runs: Sequence[Run]) -> Iterator[str]:
+def _warnings(lines: Sequence[Line], runs: Sequence[Run], measured: int) -> Iterator[str]:
     if any(run.overloaded for run in runs):
         yield "Overloaded: the queue keeps growing, so percentiles depend on the length of the run."
     if sum(run.rejected for run in runs):
         yield "Some requests are longer than the KV memory of a server; they count as never served."
     if any(isinf(line.formula) for line in lines):
         yield "The formula calls this load, at a steady rate, more than the option can take."
-    if _measured(runs) * (1.0 - COMPARED) < FEWEST_BEYOND:
+    if measured * (1.0 - COMPARED) < FEWEST_BEYOND:
         return
     for line in lines:
         if line.share != COMPARED or line.metric == "itl" or not isfinite(line.simulated):

@@ -82,7 +82,7 @@ def setting(
     Raises:
         InputError: Names that the catalog does not know, or a context the model does not have.
     """
-    longest, notes = _longest(slo, architecture)
+    longest, notes = longest_request(slo, architecture)
     slo = of_model(slo, architecture.max_context_tokens)
     weights = _weights(catalog, space, architecture)
     kv = _formats(catalog.precisions.kv, [catalog.kv_format(n).id for n in _named(space.kv)])
@@ -181,7 +181,12 @@ def _served_context(slo: Slo, architecture: Architecture, share: float) -> float
     return min(context_quantile(slo, share), cut or architecture.max_context_tokens)
 
 
-def _longest(slo: Slo, architecture: Architecture) -> tuple[float, tuple[str, ...]]:
+def longest_request(slo: Slo, architecture: Architecture) -> tuple[float, tuple[str, ...]]:
+    """Return the most tokens of a request, and what is to be said of longer ones.
+
+    Raises:
+        InputError: slo.yaml allows more tokens than the model takes.
+    """
     asked, most = slo.traffic.max_context_tokens, architecture.max_context_tokens
     if asked is not None and asked > most:
         message = f"{asked} is above the {most} tokens of {architecture.name}; lower it"

@@ -393,3 +393,18 @@ def test_what_deployments_rest_on_is_told_once_with_the_plans_it_is_true_of(tmp_
     told = [note for note in record.assumptions if note.endswith(ENDS_TOGETHER)]
     assert told == [f"a, b, c and 1 more: {ENDS_TOGETHER}"]
     assert told[0] in table(record)
+
+
+def test_what_is_cut_and_what_nobody_sells_is_told_as_in_the_plans_own_record(tmp_path):
+    changes = {
+        "traffic": traffic(5.0, max_context_tokens=1024),
+        "purchase": {"accelerators": CHIPS, "terms": ("on_demand", "reserved_3y")},
+    }
+    told = [
+        note for note in alone(**changes).assumptions if "are cut" in note or "as its term" in note
+    ]
+    assert len(told) == 2
+    record = made([write_slo(tmp_path, "chat", **changes)])
+    assert [f"chat: {note}" for note in told] == [
+        note for note in record.assumptions if note.removeprefix("chat: ") in told
+    ]

@@ -181,7 +181,9 @@ def test_the_first_requests_of_a_trace_are_compared_with_the_formula_of_those_al
     found = simulate(record(), trace=a_trace(tmp_path, rows), requests=100)
     assert found.rate_per_s == pytest.approx(1.0)
     assert found.requests == 100
-    assert found.notes[-1] == "Only the first 100 of 1,100 requests."
+    few, cut = found.notes
+    assert few.startswith("Of 100 measured requests fewer than 10 lie beyond a p95")
+    assert cut == "Only the first 100 of 1,100 requests."
     p95 = line(found, "e2e_p95_ms")
     assert p95.formula == pytest.approx(p95.simulated, rel=0.1)
 
@@ -256,8 +258,16 @@ def test_with_few_requests_the_formula_is_not_said_to_miss(tmp_path):
     few, many = (simulate(record(), trace=tmp_path / name).notes for name in ("few", "many"))
     assert any("misses ttft_p95_ms" in note for note in many)
     assert not any("misses" in note for note in few)
-    assert any("A longer trace would tell" in note for note in few)
+    assert any("or a longer one" in note for note in few)
     assert not any("chance decides" in note for note in many)
+
+
+def test_requests_of_a_trace_count_once_however_often_they_are_replayed(tmp_path):
+    rows = [(60 * (n // 30) + n % 30 / 1000, 2000, 20) for n in range(90)]
+    random = plan(Slo.model_validate({**BASE, "routing": "random"}), space="quick", verify=False)
+    notes = simulate(random, trace=a_trace(tmp_path, rows), seeds=3).notes
+    assert any(note.startswith("Of 90 measured requests") for note in notes)
+    assert not any("misses" in note for note in notes)
 
 
 def test_a_stored_plan_is_simulated_like_the_plan_itself(tmp_path):

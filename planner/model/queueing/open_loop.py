@@ -228,7 +228,7 @@ def _describe(
         crowd=spread.crowd,
         filled=spread.filled,
         filled_step=np.minimum(spread.filled_step, d.slowest),
-        calm=others.none,
+        calm=np.minimum(others.none, 0.999),
         calm_step=np.minimum(d.calm, d.slowest),
         fastest=s.single,
         fullest=d.fullest,
@@ -275,7 +275,7 @@ def _company(arrivals: Arrivals, wait: Wait, d: _Decoding) -> _Company:
     exposed = d.steps * (timed * d.calm + (1.0 - timed) * d.seen) + timed * wait.first
     met = arrivals.rate * exposed
     size = burst_size(arrivals.burstiness, met)
-    return _Company(met, np.minimum(np.exp(-met / size) / size, 0.999))
+    return _Company(met, np.exp(-met / size) / size)
 
 
 @dataclass(frozen=True)
@@ -353,7 +353,7 @@ def _evenness(s: Service, arrivals: Arrivals, steps: Floats, others: _Company) -
         vary as the squared CV of its gaps (D. R. Cox, "Renewal Theory", 1962, section 4.5).
     """
     regular = np.maximum(1.0 - arrivals.spread, 0.0) * max(1.0 - s.workload.steps_cv2, 0.0)
-    most = 1.0 - others.met * others.none / (1.0 - others.none)
+    most = 1.0 - others.met * others.none / np.maximum(1.0 - others.none, LEAST)
     result: Floats = np.minimum(regular * np.minimum(steps / s.steps, 1.0), np.maximum(most, 0.0))
     return result
 
