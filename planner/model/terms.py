@@ -38,8 +38,8 @@ class Terms(Columns):
         expert_read: Reading ALL routed experts once [s].
         attention_work, dense_work: GEMM time per token [s].
         expert_work: Expert GEMM time per token at full efficiency [s].
-        expert_hits: -ln(1 - k/E) and dp ranks: an expert stays untouched by n tokens a rank with
-            exp(-n * expert_hits) if all are equally popular; else over their `popularity`.
+        expert_hits: Hits of an expert per token of a rank, -dp ln(1 - k/E), if all are equally
+            popular (n tokens leave it untouched with exp(-n expert_hits)); else over `popularity`.
         popularity: Shape of the gamma distribution of their popularity.
         expert_load: Width-scaled tokens per expert and token of the pass [1].
         expert_traffic: Moving the activations of a token to and from its experts [s].

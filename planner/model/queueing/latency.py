@@ -115,7 +115,7 @@ def _first_jumps(s: OpenLoop) -> Floats:
 
 def _step_jumps(s: OpenLoop) -> Floats:
     """Return where TPOT jumps: at bounds, and where undisturbed requests differ little [s]."""
-    floor, filled = _filled(s)
+    floor, filled = _held_up_range(s)
     few = np.stack([s.fullest, s.slowest, s.calm_step])
     jumps: Floats = np.concatenate([few, floor + filled]) / s.accepted
     return jumps
@@ -151,7 +151,7 @@ def _tpot(s: OpenLoop, w: Workload) -> Survival:
     square = (s.crowd + held_up * held_up) / busy
     variance = np.maximum(square - mean * mean, 0.0) + s.drift
     usual = np.maximum(s.calm_step - s.fastest, LEAST_EXCESS)
-    floor, filled = _filled(s)
+    floor, filled = _held_up_range(s)
     room = s.slowest - floor
     raised = np.clip(s.calm_step - floor + mean, LEAST_EXCESS, room)
     # No more than a variable between two bounds can vary (Bhatia and Davis, 2000).
@@ -174,7 +174,7 @@ def _tpot(s: OpenLoop, w: Workload) -> Survival:
     return longer
 
 
-def _filled(s: OpenLoop) -> tuple[Floats, Floats]:
+def _held_up_range(s: OpenLoop) -> tuple[Floats, Floats]:
     """Return the least step of a request that is held up, and what it is above it if all are.
 
     By output node [s], (nodes, n).
