@@ -192,19 +192,20 @@ def _e2e(s: OpenLoop, w: Workload) -> Survival:
     own = w.mean(s.own)
     prompts = np.maximum(w.mean(s.own**2) - own * own, 0.0)
     first = own * (w.prompt_at_output / w.prompt_mean)
-    least = 0.5 * (first + s.wait_mean) + s.steps * s.fastest
+    soonest = 0.5 * first + s.steps * s.fastest
+    least = soonest + 0.5 * s.wait_mean
     mean = first + s.wait_mean + s.steps * s.step
 
-    def taking(mean: Floats, step: Floats, variance: Floats | float) -> LogNormal:
+    def taking(excess: Floats, step: Floats, variance: Floats | float) -> LogNormal:
         lengths = w.output_spread * (step / s.accepted) ** 2
-        excess = np.maximum(mean - least, LEAST_EXCESS)
         return LogNormal.of(excess, variance + lengths + prompts)
 
     def held_up(step: Floats, variance: Floats) -> LogNormal:
         of_steps = np.minimum(variance, (0.5 * s.slowest) ** 2) * s.steps**2
-        return taking(first + s.wait_mean + s.steps * step, step, of_steps + s.wait_variance)
+        excess = 0.5 * (first + s.wait_mean) + s.steps * (step - s.fastest)
+        return taking(np.maximum(excess, LEAST_EXCESS), step, of_steps + s.wait_variance)
 
-    alone = taking(first + s.steps * s.fastest, s.fastest, 0.0)
+    alone = taking(0.5 * first, s.fastest, 0.0)
     usual, filled = held_up(s.step, s.drift + s.crowd), held_up(s.filled_step, s.filled)
     first_token, mixed = _ttft(s, w), _mixed(s, replace(w, weight=w.weight * _decoding(w)))
     single = 1.0 - w.mean(_decoding(w))
@@ -214,7 +215,8 @@ def _e2e(s: OpenLoop, w: Workload) -> Survival:
         at = np.log(np.maximum(limit - least, LEAST))
         above, bound = usual.above(at), filled.above(at)
         above = np.where(bound < 0.0, np.minimum(above, bound), above)
-        decoded = mixed(normal_cdf(np.maximum(above, alone.above(at))), limit - mean)
+        idle = alone.above(np.log(np.maximum(limit - soonest, LEAST)))
+        decoded = mixed(normal_cdf(np.maximum(above, idle)), limit - mean)
         return np.maximum(single * begun + decoded, begun)
 
     return longer

@@ -10,6 +10,8 @@ import numpy as np
 from planner.model.arrays import Floats
 
 LEAST_VARIANCE = 1e-10
+WIDEST = 1.645**2
+"""Largest variance of a logarithm: of wider ones with the same mean p95 falls."""
 NOTHING = 100.0
 """Exponent from which on a decay counts for nothing: results that are no more normal floating-point
 numbers would take eight times as long."""
@@ -51,8 +53,8 @@ class LogNormal:
 
     @classmethod
     def of(cls, mean: Floats, variance: Floats) -> Self:
-        """Return the one with this mean and variance."""
-        log_variance = np.maximum(np.log1p(variance / (mean * mean)), LEAST_VARIANCE)
+        """Return the one with this mean and variance, which counts up to WIDEST."""
+        log_variance = np.clip(np.log1p(variance / (mean * mean)), LEAST_VARIANCE, WIDEST)
         return cls(np.log(mean) - 0.5 * log_variance, 1.0 / np.sqrt(log_variance))
 
     def above(self, log_at: Floats) -> Floats:

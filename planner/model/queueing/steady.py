@@ -36,6 +36,8 @@ LEAST_PEAKEDNESS = 1 / 3
 them come: below this value, and only then, their number in service would vary more for it."""
 LARGE = 1.645
 """Standard deviations above its mean of a batch that is larger than 95 % of all."""
+LARGEST = 3.0
+"""The same of 99 %, as batches are skewed (log-normal, CV 0.3)."""
 
 
 @dataclass(frozen=True)
@@ -184,8 +186,10 @@ def _loads(
 def _sway(s: Service, batch: tuple[Floats, Floats], usual: Floats) -> Floats:
     """Standard deviation of a decode step as the batch varies [s], (n,).
 
-    Steps of a mixture of experts rise ever more slowly: what counts is the step of a large batch.
-    But a step that the other sequences lengthen little varies little with their number.
+    Steps of a mixture of experts rise ever more slowly, and others once a collective has changed
+    its algorithm: what counts is the step of the largest batch. Percentiles up to that one are
+    means of two steps that both rise with the batch. But a step that the other sequences lengthen
+    little varies little with their number.
 
     Args:
         s: The server.
@@ -193,10 +197,10 @@ def _sway(s: Service, batch: tuple[Floats, Floats], usual: Floats) -> Floats:
         usual: A step that decodes as many [s], (n,).
     """
     seen, spread = batch
-    large = decode_time(s, seen + LARGE * spread)
+    largest = decode_time(s, seen + LARGEST * spread)
     # At a batch of one, what the second sequence adds.
     each = (usual - s.single + LEAST_BATCH * s.growth) / (seen - 1.0 + LEAST_BATCH)
-    return np.clip((large - usual) / LARGE, 0.0, each * spread)
+    return np.clip((largest - usual) / LARGEST, 0.0, each * spread)
 
 
 def _slope(s: Service, mode: Floats) -> Floats:
