@@ -117,8 +117,11 @@ def prompt_wait(s: Service, batch: Batch, arrivals: Arrivals) -> Wait:
     quiet = cycle.empty * cycle.pause / cycle.mean / size
     quiet = quiet * np.exp(-arrivals.rate * cycle.pause * (1.0 + fit) / 2.0 / size)
     quiet = np.minimum(quiet, 0.999)
-    shape, scale = _pareto(wait, quiet, cycle.pause, other)
-    mean = wait.mean - quiet * (1.0 - awake) * cycle.pause / 2.0
+    shape, scale = _pareto(wait, quiet, cycle.pause, other + alone.work_mean)
+    # Nobody waits for a step that does not run.
+    idle = quiet * (1.0 - awake) * cycle.pause
+    mean = wait.mean - idle / 2.0
+    square = wait.square - idle * cycle.pause / 3.0
     first = w.mean(own)
     unserved = cycle.open / 2.0 + (size - 1.0) / arrivals.rate
     exposed = first + wait.served + (1.0 - fit) * unserved
@@ -134,7 +137,7 @@ def prompt_wait(s: Service, batch: Batch, arrivals: Arrivals) -> Wait:
         shape=shape,
         scale=scale,
         mean=mean,
-        variance=np.maximum(wait.square - mean * mean, 0.0),
+        variance=np.maximum(square - mean * mean, 0.0),
         first=first,
         first_variance=w.mean(own * own) - first * first,
         exposed=exposed,
@@ -258,17 +261,18 @@ def _moments(s: Service, batch: Batch, cycle: Cycle, size: Floats, fit: Floats) 
     return _Moments(mean + mates, square + 2.0 * mean * mates + mates_square, served)
 
 
-def _pareto(wait: _Moments, quiet: Floats, pause: Floats, other: Floats) -> tuple[Floats, Floats]:
+def _pareto(wait: _Moments, quiet: Floats, pause: Floats, long: Floats) -> tuple[Floats, Floats]:
     """Return shape and scale of the wait of those that meet others; the rest wait uniformly.
 
-    Some come as the prompt of another begins: the longest wait is no shorter than that prompt.
+    Some come as the prompt of another begins, and behind a third one: the longest wait is no
+    shorter than these take, `long`.
     """
     busy = 1.0 - quiet
     mean = np.maximum((wait.mean - quiet * pause / 2.0) / busy, 1e-9)
     square = (wait.square - quiet * pause * pause / 3.0) / busy
     variation = np.maximum(square / (mean * mean) - 1.0, LEAST_VARIATION)
     # The longest wait is mean * (1 - 1 / shape).
-    least = -1.0 / (np.maximum(other / mean, LONGEST) - 1.0)
+    least = -1.0 / (np.maximum(long / mean, LONGEST) - 1.0)
     shape = np.clip(0.5 * (1.0 - 1.0 / variation), least, HIGHEST_SHAPE)
     shape = np.where(np.abs(shape) < LEAST_SHAPE, LEAST_SHAPE, shape)
     return shape, mean * (1.0 - shape)

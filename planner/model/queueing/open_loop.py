@@ -157,7 +157,9 @@ def _next_step(s: Service, batch: Batch, arrivals: Arrivals, longer: Floats) -> 
     cut, w = batch.cut, s.workload
     work = arrivals.rate * w.mean(batch.cost.work + (cut.steps - 1.0) * batch.fixed)
     without = np.maximum(1.0 - batch.step.mixed, LEAST)
-    carrying = -without * np.expm1(np.log(without) * longer / batch.step.time)
+    # A prompt that takes several steps begins in one of them.
+    begin = np.log(without) / cut.mean / batch.step.time
+    carrying = -without * np.expm1(begin * longer)
     result: Floats = work * longer + carrying * w.mean(batch.fixed)
     return result
 
