@@ -70,7 +70,8 @@ class Wait:
         first: Mean time from the first own step to the first token [s], (n,).
         first_variance: Its variance over the prompts [s^2], (n,).
         exposed: Time until the first token in which prompts arrive that are computed after it [s].
-        size: Mean size of a burst as far as it comes within the step met and the next, (n,).
+        met: Mean step that an arrival meets [s], (n,).
+        unfit: Mates of its burst that come in it, too, but find no room beside the prompt, (n,).
     """
 
     own: Floats
@@ -84,7 +85,8 @@ class Wait:
     first: Floats
     first_variance: Floats
     exposed: Floats
-    size: Floats
+    met: Floats
+    unfit: Floats
 
 
 @dataclass(frozen=True)
@@ -123,8 +125,7 @@ def prompt_wait(s: Service, batch: Batch, arrivals: Arrivals) -> Wait:
     mean = wait.mean - idle / 2.0
     square = wait.square - idle * cycle.pause / 3.0
     first = w.mean(own)
-    unserved = cycle.open / 2.0 + (size - 1.0) / arrivals.rate
-    exposed = first + wait.served + (1.0 - fit) * unserved
+    exposed = first + wait.served + (1.0 - fit) * cycle.open / 2.0
     # Later arrivals that share the last step of a prompt that takes several.
     before_last = (batch.cut.whole - 1.0) / batch.cut.whole * own
     sharing = np.minimum(arrivals.rate * before_last, spare / s.tokens_mean)
@@ -141,7 +142,8 @@ def prompt_wait(s: Service, batch: Batch, arrivals: Arrivals) -> Wait:
         first=first,
         first_variance=w.mean(own * own) - first * first,
         exposed=exposed,
-        size=size,
+        met=cycle.met,
+        unfit=(1.0 - fit) * (size - 1.0),
     )
 
 

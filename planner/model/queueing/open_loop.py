@@ -124,11 +124,8 @@ def _decoding(
     alone = np.maximum(held * s.tokens_mean / s.budget, 1.0)
     slowest = batch.step.decode + np.where(s.mixed > 0, 1.0, alone) * full_step(s)
     steps = np.maximum(w.output - 1.0, 1.0) / s.accepted
-    beyond = np.maximum(wait.exposed - batch.step.time, 0.0)
-    response = arrivals.timed * batch.response
-    left = _echoes(response, steps) * _next_step(s, batch, arrivals, arrivals.timed * beyond)
     mates = _late_mates(batch, arrivals, wait, steps)
-    left = left + mates * (batch.cost.work_mean + w.mean(batch.cut.steps * batch.fixed))
+    left = _left(s, stages, arrivals, steps) + _mates_work(s, batch, mates, steps)
     behind = np.minimum(left, steps * np.maximum(slowest - batch.step.decode, 0.0))
     more = arrivals.rate * w.mean(behind) / (1.0 - batch.feedback)
     sequences = np.minimum(batch.mean + more, held)
@@ -145,11 +142,37 @@ def _decoding(
     return _Decoding(steps, fullest, slowest, mates, behind, sequences, resident, seen, sway, calm)
 
 
+def _left(s: Service, stages: tuple[Batch, Wait], arrivals: Arrivals, steps: Floats) -> Floats:
+    """Work in a request's steps by prompts that came before its first token [s], (nodes, n)."""
+    batch, wait = stages
+    beyond = np.maximum(wait.exposed - batch.step.time, 0.0)
+    response = arrivals.timed * batch.response
+    longer = _next_step(s, batch, arrivals, arrivals.timed * beyond)
+    result: Floats = _echoes(response, steps) * longer
+    return result
+
+
+def _mates_work(s: Service, batch: Batch, mates: Floats, steps: Floats) -> Floats:
+    """Work of late mates in a request's steps [s], (nodes, n).
+
+    A geometric number of them comes in each step, and shares the last fixed part.
+    """
+    work = batch.cost.work_mean + s.workload.mean((batch.cut.steps - 1.0) * batch.fixed)
+    result: Floats = mates * (work + s.workload.mean(batch.fixed) / (1.0 + mates / steps))
+    return result
+
+
 def _late_mates(batch: Batch, arrivals: Arrivals, wait: Wait, steps: Floats) -> Floats:
-    """Requests of the own burst that come while one is computed or decodes, (nodes, n)."""
+    """Requests of the own burst that are computed while one decodes, (nodes, n).
+
+    Those that come in the step before its own are computed with it as far as they fit.
+    """
     stay = arrivals.timed * wait.exposed + steps * batch.seen
-    size = burst_size(arrivals.burstiness, arrivals.rate * stay)
-    return np.maximum(size - wait.size, 0.0)
+    begun, ended = (
+        burst_size(arrivals.burstiness, arrivals.rate * time)
+        for time in (wait.met, wait.met + stay)
+    )
+    return ended - begun + wait.unfit
 
 
 def _next_step(s: Service, batch: Batch, arrivals: Arrivals, longer: Floats) -> Floats:
@@ -276,7 +299,8 @@ def _company(arrivals: Arrivals, wait: Wait, d: _Decoding) -> _Company:
     timed = arrivals.timed
     exposed = d.steps * (timed * d.calm + (1.0 - timed) * d.seen) + timed * wait.first
     met = arrivals.rate * exposed
-    size = burst_size(arrivals.burstiness, met)
+    # Mates that come before its own prompt is computed do not hold it up.
+    size = 1.0 + d.mates
     return _Company(met, np.exp(-met / size) / size)
 
 
