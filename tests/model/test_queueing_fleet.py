@@ -10,7 +10,7 @@ import pytest
 from planner.model.arrays import Floats
 from planner.model.queueing.bursts import timed_share
 from planner.model.queueing.cycle import Cycle, _chain, _moments
-from planner.model.queueing.open_loop import _evenness
+from planner.model.queueing.variance import _evenness
 
 FIXED, RATE, PROMPT = 1.0, 0.8, 0.75
 STEPS = 100_000

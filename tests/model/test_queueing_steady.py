@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from planner.model.arrays import Floats
 from planner.model.queueing.bursts import burst_size
-from planner.model.queueing.open_loop import _echo_squares
+from planner.model.queueing.decoding import echo_squares
 from planner.model.queueing.saturation import saturation
 from planner.model.queueing.service import Service, company, mean_step, prompts, service
 from planner.model.queueing.steady import Arrivals, steady_batch
@@ -69,6 +69,6 @@ def test_the_company_of_a_prompt_is_what_comes_with_it_in_a_step(size):
 def test_echoes_end_with_the_request(response, steps):
     # A prompt in the first step lengthens the second by `response` as much, that the third ...
     echoes = np.cumsum(response ** np.arange(steps))
-    first, mean = _echo_squares(np.array([response]), np.array([[float(steps)]]))
+    first, mean = echo_squares(np.array([response]), np.array([[float(steps)]]))
     assert first[0, 0] == pytest.approx(echoes[-1] ** 2, rel=1e-6)
     assert mean[0, 0] == pytest.approx(np.mean(echoes**2), rel=1e-6)

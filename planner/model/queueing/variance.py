@@ -1,0 +1,137 @@
+"""How the mean step of a request varies: the batch drifts, and prompts come in."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from planner.model.arrays import LEAST, Floats
+from planner.model.queueing.bursts import burst_size
+from planner.model.queueing.cycle import Wait
+from planner.model.queueing.decoding import Decoding, echo_squares, echoes
+from planner.model.queueing.service import Service, fixed_time
+from planner.model.queueing.steady import Arrivals, Batch
+
+
+@dataclass(frozen=True)
+class Company:
+    """Prompts that are computed while a request decodes, by output node, (nodes, n).
+
+    Attributes:
+        met: Their mean number.
+        none: Probability that there is none.
+    """
+
+    met: Floats
+    none: Floats
+
+
+def company_met(arrivals: Arrivals, wait: Wait, d: Decoding) -> Company:
+    """Return the prompts that a request meets in its steps."""
+    timed = arrivals.timed
+    exposed = d.steps * (timed * d.calm + (1.0 - timed) * d.seen) + timed * wait.first
+    met = arrivals.rate * exposed
+    # Mates that come before its own prompt is computed do not hold it up.
+    size = 1.0 + d.mates
+    return Company(met, np.exp(-met / size) / size)
+
+
+@dataclass(frozen=True)
+class Spread:
+    """Variances of a request's mean step, as OpenLoop describes them, (nodes, n)."""
+
+    drift: Floats
+    crowd: Floats
+    filled: Floats
+    filled_step: Floats
+
+
+def step_variance(
+    s: Service,
+    arrivals: Arrivals,
+    stages: tuple[Batch, Wait],
+    d: Decoding,
+    others: Company,
+) -> Spread:
+    """Return how a request's mean step varies as the batch drifts and as prompts come in.
+
+    The batch forgets itself over the mean residual life of its sequences; prompts are compound
+    Poisson over the request's life, and each delays those that come in meanwhile, until it ends.
+    """
+    batch, wait = stages
+    step, steps = d.seen, d.steps
+    w = s.workload
+    life = w.steps_square / (2.0 * max(w.steps_mean, 1e-9)) / s.accepted
+    age = np.maximum(steps / np.maximum(life, 1e-9) * (1.0 - batch.feedback), 1e-3)
+    memory = 2.0 * (age - 1.0 + np.exp(-age)) / (age * age)
+    drift = d.sway**2 * memory
+    size = burst_size(arrivals.burstiness, arrivals.rate * s.steps * batch.step.time)
+    spread = w.prompt_weighted / w.prompt
+    time = batch.cost.work + (batch.cut.steps - 1.0) * batch.fixed
+    one, fixed = w.mean(time), w.mean(batch.fixed)
+    single = w.mean(spread * time * time)
+    # The mates of a burst are a geometric number.
+    bursts = d.mates * (single + d.mates * one * one)
+    two = single + 2.0 * (size - 1.0) * one * one
+    without = 1.0 - batch.step.mixed
+    two = np.maximum(two - _evenness(s, arrivals, steps, others) * one * one, LEAST)
+    work = arrivals.rate * two
+    shared = (
+        fixed * without * (2.0 * arrivals.rate * one + fixed * batch.step.mixed / batch.step.time)
+    )
+    timed = arrivals.timed
+    exposed = steps * step + timed * (wait.first + wait.mean)
+    left = timed**2 * (wait.first_variance + wait.variance)
+
+    def variance(rate: Floats, load: Floats) -> Floats:
+        first, any_step = echo_squares(timed * load, steps)
+        result: Floats = exposed * rate * any_step + load * load * left * first + bursts
+        return result / (steps * steps)
+
+    # In steps that carry prompts anyway, further ones cost their work alone.
+    load = np.minimum(arrivals.rate * one, batch.response)
+    filled_step, sway = _filled(s, stages, d, load)
+    return Spread(
+        drift,
+        variance(work + shared, batch.response),
+        variance(work, load) + sway**2 * memory,
+        filled_step,
+    )
+
+
+def _evenness(s: Service, arrivals: Arrivals, steps: Floats, others: Company) -> Floats:
+    """Share of the variance that Poisson counts have which the prompts met do not, (nodes, n).
+
+    Where the number at a server hardly varies, one comes for each that ends; and while a request
+    of an output like all others stays, each of the others ends just once. But where some meet none,
+    numbers vary at least as if all others met the same.
+
+    Source:
+        A sequence ends at most once in a short time; over long times counts of a renewal process
+        vary as the squared CV of its gaps (D. R. Cox, "Renewal Theory", 1962, section 4.5).
+    """
+    regular = np.maximum(1.0 - arrivals.spread, 0.0) * max(1.0 - s.workload.steps_cv2, 0.0)
+    most = 1.0 - others.met * others.none / np.maximum(1.0 - others.none, LEAST)
+    result: Floats = np.minimum(regular * np.minimum(steps / s.steps, 1.0), np.maximum(most, 0.0))
+    return result
+
+
+def _filled(
+    s: Service, stages: tuple[Batch, Wait], d: Decoding, load: Floats
+) -> tuple[Floats, Floats]:
+    """Return the step of a request of which every step carries prompts.
+
+    Returns:
+        Its mean, by output node [s], (nodes, n), and how the batch sways it [s], (n,): not where
+        the prompts' weight reads take longer than decoding.
+    """
+    batch, wait = stages
+    fixed = fixed_time(s, batch.cost, d.calm)
+    mean = (d.calm + s.workload.mean(fixed)) / (1.0 - load)
+    beyond = np.maximum(wait.exposed - mean, 0.0)
+    step = mean + echoes(load, d.steps) * load * beyond / d.steps
+    bare = s.parameters.unshared_prefill * batch.cost.overhead
+    shown = s.workload.mean(np.where(fixed <= bare, 1.0, 0.0))
+    sway = d.sway * (1.0 - batch.load) / (1.0 - load) * shown
+    return np.maximum(step, d.seen + d.behind / d.steps), sway
