@@ -116,7 +116,7 @@ def prompt_wait(s: Service, batch: Batch, arrivals: Arrivals) -> Wait:
     later = arrivals.rate * cycle.open / 2.0 + size - 1.0
     fit = w.mean(np.minimum(spare / (s.tokens_mean * (1.0 + later)), 1.0))
     wait = _moments(s, batch, cycle, size, fit)
-    quiet = cycle.empty * cycle.pause / cycle.mean / size
+    quiet = cycle.empty * (1.0 - cycle.timed + cycle.timed * cycle.pause / cycle.mean) / size
     quiet = quiet * np.exp(-arrivals.rate * cycle.pause * (1.0 + fit) / 2.0 / size)
     quiet = np.minimum(quiet, 0.999)
     shape, scale = _pareto(wait, quiet, cycle.pause, other + alone.work_mean)
