@@ -94,12 +94,24 @@ def _left(s: Service, stages: tuple[Batch, Wait], arrivals: Arrivals, steps: Flo
 
 
 def _mates_work(s: Service, batch: Batch, mates: Floats, steps: Floats) -> Floats:
-    """Work of late mates in a request's steps [s], (nodes, n).
-
-    A geometric number of them comes in each step, and shares the last fixed part.
-    """
+    """Work of late mates in a request's steps [s], (nodes, n)."""
     work = batch.cost.work_mean + s.workload.mean((batch.cut.steps - 1.0) * batch.fixed)
-    result: Floats = mates * (work + s.workload.mean(batch.fixed) / (1.0 + mates / steps))
+    fixed = s.workload.mean(batch.fixed) * (1.0 - batch.step.mixed)
+    last = shared_by_mates(fixed, mates, steps)
+    result: Floats = mates * (work + last)
+    return result
+
+
+def shared_by_mates(fixed: Floats, mates: Floats, steps: Floats) -> Floats:
+    """What each late mate adds of a step's fixed part [s], (nodes, n): those of a step share it.
+
+    A geometric number comes in each step.
+
+    Args:
+        fixed: Fixed part of a step with prompts, as far as no others have brought it [s], (n,).
+        mates, steps: Late mates and steps of a request, by output node, (nodes, n).
+    """
+    result: Floats = fixed / (1.0 + mates / steps)
     return result
 
 

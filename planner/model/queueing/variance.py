@@ -9,7 +9,7 @@ import numpy as np
 from planner.model.arrays import LEAST, Floats
 from planner.model.queueing.bursts import burst_size
 from planner.model.queueing.cycle import Wait
-from planner.model.queueing.decoding import Decoding, echo_squares, echoes
+from planner.model.queueing.decoding import Decoding, echo_squares, echoes, shared_by_mates
 from planner.model.queueing.service import Service, fixed_time
 from planner.model.queueing.steady import Arrivals, Batch
 
@@ -71,8 +71,6 @@ def step_variance(
     time = batch.cost.work + (batch.cut.steps - 1.0) * batch.fixed
     one, fixed = w.mean(time), w.mean(batch.fixed)
     single = w.mean(spread * time * time)
-    # The mates of a burst are a geometric number.
-    bursts = d.mates * (single + d.mates * one * one)
     two = single + 2.0 * (size - 1.0) * one * one
     without = 1.0 - batch.step.mixed
     two = np.maximum(two - _evenness(s, arrivals, steps, others) * one * one, LEAST)
@@ -84,20 +82,34 @@ def step_variance(
     exposed = steps * step + timed * (wait.first + wait.mean)
     left = timed**2 * (wait.first_variance + wait.variance)
 
-    def variance(rate: Floats, load: Floats) -> Floats:
+    def variance(rate: Floats, load: Floats, last: Floats) -> Floats:
         first, any_step = echo_squares(timed * load, steps)
-        result: Floats = exposed * rate * any_step + load * load * left * first + bursts
-        return result / (steps * steps)
+        result: Floats = exposed * rate * any_step + load * load * left * first
+        return (result + _mates_variance(d, (one, single), last)) / (steps * steps)
 
     # In steps that carry prompts anyway, further ones cost their work alone.
     load = np.minimum(arrivals.rate * one, batch.response)
     filled_step, sway = _filled(s, stages, d, load)
     return Spread(
         drift,
-        variance(work + shared, batch.response),
-        variance(work, load) + sway**2 * memory,
+        variance(work + shared, batch.response, fixed * without),
+        variance(work, load, np.zeros_like(fixed)) + sway**2 * memory,
         filled_step,
     )
+
+
+def _mates_variance(d: Decoding, time: tuple[Floats, Floats], fixed: Floats) -> Floats:
+    """Variance of the work of late mates, a geometric number [s^2], (nodes, n).
+
+    Args:
+        d: Decoding.
+        time: Mean and mean square of a prompt's time less the fixed part of its last step, (n,).
+        fixed: That part [s], (n,).
+    """
+    last = shared_by_mates(fixed, d.mates, d.steps)
+    one, two = time
+    result: Floats = d.mates * (two + 2.0 * one * last + last**2 + d.mates * (one + last) ** 2)
+    return result
 
 
 def _evenness(s: Service, arrivals: Arrivals, steps: Floats, others: Company) -> Floats:
