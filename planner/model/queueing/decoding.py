@@ -95,6 +95,8 @@ def _left(s: Service, stages: tuple[Batch, Wait], arrivals: Arrivals, steps: Flo
 
 def _mates_work(s: Service, batch: Batch, mates: Floats, steps: Floats) -> Floats:
     """Work of late mates in a request's steps [s], (nodes, n)."""
+    if not mates.any():
+        return mates
     work = batch.cost.work_mean + s.workload.mean((batch.cut.steps - 1.0) * batch.fixed)
     fixed = s.workload.mean(batch.fixed) * (1.0 - batch.step.mixed)
     last = shared_by_mates(fixed, mates, steps)

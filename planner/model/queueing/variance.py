@@ -106,6 +106,8 @@ def _mates_variance(d: Decoding, time: tuple[Floats, Floats], fixed: Floats) -> 
         time: Mean and mean square of a prompt's time less the fixed part of its last step, (n,).
         fixed: That part [s], (n,).
     """
+    if not d.mates.any():
+        return d.mates
     last = shared_by_mates(fixed, d.mates, d.steps)
     one, two = time
     result: Floats = d.mates * (two + 2.0 * one * last + last**2 + d.mates * (one + last) ** 2)
