@@ -70,8 +70,8 @@ class Wait:
         first: Mean time from the first own step to the first token [s], (n,).
         first_variance: Its variance over the prompts [s^2], (n,).
         exposed: Time until the first token in which prompts arrive that are computed after it [s].
-        met: Mean step that an arrival meets [s], (n,).
-        unfit: Mates of its burst that come in it, too, but find no room beside the prompt, (n,).
+        rest: Mean rest of the step that an arrival meets [s], (n,).
+        unfit: Share of the prompts that come in it and find no room beside its own, (n,).
     """
 
     own: Floats
@@ -85,7 +85,7 @@ class Wait:
     first: Floats
     first_variance: Floats
     exposed: Floats
-    met: Floats
+    rest: Floats
     unfit: Floats
 
 
@@ -142,8 +142,8 @@ def prompt_wait(s: Service, batch: Batch, arrivals: Arrivals) -> Wait:
         first=first,
         first_variance=w.mean(own * own) - first * first,
         exposed=exposed,
-        met=cycle.met,
-        unfit=(1.0 - fit) * (size - 1.0),
+        rest=0.5 * cycle.met,
+        unfit=1.0 - fit,
     )
 
 

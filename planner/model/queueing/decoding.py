@@ -120,14 +120,14 @@ def shared_by_mates(fixed: Floats, mates: Floats, steps: Floats) -> Floats:
 def _late_mates(batch: Batch, arrivals: Arrivals, wait: Wait, steps: Floats) -> Floats:
     """Requests of the own burst that are computed while one decodes, (nodes, n).
 
-    Those that come in the step before its own are computed with it as far as they fit.
+    Those that come in the rest of the step met are computed with it as far as they fit.
     """
     stay = arrivals.timed * wait.exposed + steps * batch.seen
     begun, ended = (
         burst_size(arrivals.burstiness, arrivals.rate * time)
-        for time in (wait.met, wait.met + stay)
+        for time in (wait.rest, wait.rest + stay)
     )
-    return ended - begun + wait.unfit
+    return ended - begun + wait.unfit * (begun - 1.0)
 
 
 def _next_step(s: Service, batch: Batch, arrivals: Arrivals, longer: Floats) -> Floats:

@@ -32,7 +32,7 @@ def company_met(arrivals: Arrivals, wait: Wait, d: Decoding) -> Company:
     timed = arrivals.timed
     exposed = d.steps * (timed * d.calm + (1.0 - timed) * d.seen) + timed * wait.first
     met = arrivals.rate * exposed
-    # Mates that come before its own prompt is computed do not hold it up.
+    # Mates that are computed with it or before it do not hold it up.
     size = 1.0 + d.mates
     return Company(met, np.exp(-met / size) / size)
 
