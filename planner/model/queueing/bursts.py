@@ -132,5 +132,5 @@ def met_share(number: Floats, spread: Floats) -> Floats:
         spread: Its variance over its mean, (n,).
     """
     fewer = np.maximum(1.0 - spread, 0.0)
-    result: Floats = 1.0 - fewer / np.maximum(number, 1.0)
+    result: Floats = np.maximum(1.0 - fewer / np.maximum(number, 1.0), 0.0)
     return result

@@ -180,7 +180,8 @@ def _held_up_range(s: OpenLoop) -> tuple[Floats, Floats]:
     By output node [s], (nodes, n).
     """
     floor = np.maximum(s.calm_step - DRIFTS * np.sqrt(s.drift), s.fastest)
-    return floor, np.clip(s.filled_step - floor, LEAST_EXCESS, s.slowest - floor)
+    filled = np.minimum(s.filled_step, s.slowest) - floor
+    return floor, np.maximum(filled, LEAST_EXCESS)
 
 
 def _e2e(s: OpenLoop, w: Workload) -> Survival:
@@ -215,8 +216,8 @@ def _e2e(s: OpenLoop, w: Workload) -> Survival:
         at = np.log(np.maximum(limit - least, LEAST))
         above, bound = usual.above(at), filled.above(at)
         above = np.where(bound < 0.0, np.minimum(above, bound), above)
-        idle = alone.above(np.log(np.maximum(limit - soonest, LEAST)))
-        decoded = mixed(normal_cdf(np.maximum(above, idle)), limit - mean)
+        undisturbed = alone.above(np.log(np.maximum(limit - soonest, LEAST)))
+        decoded = mixed(normal_cdf(np.maximum(above, undisturbed)), limit - mean)
         return np.maximum(single * begun + decoded, begun)
 
     return longer

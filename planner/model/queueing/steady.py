@@ -37,7 +37,7 @@ them come: below this value, and only then, their number in service would vary m
 LARGE = 1.645
 """Standard deviations above its mean of a batch that is larger than 95 % of all."""
 LARGEST = 3.0
-"""The same of 99 %, as batches are skewed (log-normal, CV 0.3)."""
+"""The same of 99 %, up to a CV of 0.3: batches are skewed (log-normal)."""
 
 
 @dataclass(frozen=True)
@@ -187,9 +187,9 @@ def _sway(s: Service, batch: tuple[Floats, Floats], usual: Floats) -> Floats:
     """Standard deviation of a decode step as the batch varies [s], (n,).
 
     Steps of a mixture of experts rise ever more slowly, and others once a collective has changed
-    its algorithm: what counts is the step of the largest batch. Percentiles up to that one are
-    means of two steps that both rise with the batch. But a step that the other sequences lengthen
-    little varies little with their number.
+    its algorithm: what counts is the step of a batch that is larger than 99 % of all. Percentiles
+    below are weighted means of two steps that both rise with the batch. But a step that the other
+    sequences lengthen little varies little with their number.
 
     Args:
         s: The server.
