@@ -5,6 +5,7 @@ The deployments are drawn as those that the formulas are compared with the simul
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import lru_cache
 from itertools import product
 
@@ -13,7 +14,9 @@ import pytest
 
 from planner.model.arrays import Floats
 from planner.model.queueing import OpenLoop, capacity, percentile, steady_state
-from tests.model.queueing_candidates import with_layout
+from planner.model.workload import workload
+from planner.simulate import deployment, random_arrivals, simulate
+from tests.model.queueing_candidates import PARAMETERS, server, with_layout
 from tests.random_candidates import parameters
 from tests.simulate.test_formula_against_simulator import Scenario, scenarios
 
@@ -76,3 +79,24 @@ def test_hardly_any_percentile_is_lower_on_a_busier_rung_and_then_hardly(kind, m
     fall = falls(kind)[metric, share]
     assert (fall > ROUNDING).mean() <= RARE
     assert fall.max() <= LARGEST
+
+
+def test_the_law_is_none_of_a_server_that_prompts_wake():
+    # A prompt takes 40 ms on an idle server, and holds up next to nobody while others decode.
+    c = server(token_time=1e-5, launch=0.02, max_sequences=64)
+    c = replace(c, engine=replace(c.engine, mixed=np.zeros(1), prefill_layer=np.full(1, 0.04)))
+
+    def prompt(rank: float) -> float:
+        return 10.0
+
+    def output(rank: float) -> float:
+        return 15.0
+
+    one = deployment(c, PARAMETERS, workload(prompt, output))
+    few, more = (
+        simulate(one, random_arrivals(rate, 20_000, prompt, output, seed=1), seed=1)
+        for rate in (4.0, 16.0)
+    )
+    # Where nobody decodes a second one waits for the first's 40 ms, else for a step of 20 ms.
+    assert few.percentiles("ttft", [0.99])[0] > 0.065
+    assert 0.059 < more.percentiles("ttft", [0.99])[0] < 0.061
