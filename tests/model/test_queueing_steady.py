@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -9,10 +11,11 @@ from hypothesis import strategies as st
 
 from planner.model.arrays import Floats
 from planner.model.queueing.bursts import burst_size
-from planner.model.queueing.decoding import echo_squares
+from planner.model.queueing.decoding import echo_squares, shared_by_mates
 from planner.model.queueing.saturation import saturation
 from planner.model.queueing.service import Service, company, mean_step, prompts, service
 from planner.model.queueing.steady import Arrivals, steady_batch
+from planner.model.queueing.variance import _mates_variance
 from planner.model.workload import Workload, workload
 from tests.model.by_hand import constant
 from tests.random_candidates import Kinds, parameters, random_candidates
@@ -72,3 +75,25 @@ def test_echoes_end_with_the_request(response, steps):
     first, mean = echo_squares(np.array([response]), np.array([[float(steps)]]))
     assert first[0, 0] == pytest.approx(echoes[-1] ** 2, rel=1e-6)
     assert mean[0, 0] == pytest.approx(np.mean(echoes**2), rel=1e-6)
+
+
+@pytest.mark.parametrize("mates", [0.3, 4.0])
+def test_late_mates_share_the_fixed_part_of_the_steps_they_come_in(mates):
+    # Drawn: a geometric number in each of 5 steps, each with mates paying 0.02 s once.
+    steps = 5
+    came = np.random.default_rng(2).geometric(1 / (1 + mates / steps), (200_000, steps)) - 1
+    paid = 0.02 * (came > 0).sum() / came.sum()
+    found = shared_by_mates(np.array([0.02]), np.array([[mates]]), np.array([[float(steps)]]))
+    assert found[0, 0] == pytest.approx(paid, rel=0.01)
+
+
+@pytest.mark.parametrize("mates", [0.3, 4.0])
+def test_late_mates_vary_as_a_geometric_number_of_prompts(mates):
+    # Drawn: exponential prompts of 0.1 s, and 0.05 s of the fixed part each.
+    rng = np.random.default_rng(3)
+    number = rng.geometric(1 / (1 + mates), 400_000) - 1
+    time = 0.05 * number + rng.gamma(np.maximum(number, 1e-12), 0.1)
+    one, two = np.array([0.1]), np.array([2 * 0.1**2])
+    many = SimpleNamespace(mates=np.array([[mates]]), steps=np.array([[1e9]]))
+    found = _mates_variance(many, (one, two), np.array([0.05]))
+    assert found[0, 0] == pytest.approx(time.var(), rel=0.02)

@@ -23,7 +23,7 @@ class Decoding:
         steps: Steps of a request after its first token, by output node.
         fullest: Step that only decodes, with all sequences that fit [s].
         slowest: Longest step: all room taken by prompts, or all prompts that have a slot [s].
-        mates: Requests of the own burst that come meanwhile, by output node.
+        mates: Requests of the own burst that are computed meanwhile, by output node.
         behind: Work that prompts leave behind in a request's steps, by output node [s].
         sequences: Sequences decoding, those kept longer by that work included.
         resident: The same with those whose prompts are computed.

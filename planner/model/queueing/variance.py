@@ -39,7 +39,7 @@ def company_met(arrivals: Arrivals, wait: Wait, d: Decoding) -> Company:
 
 @dataclass(frozen=True)
 class Spread:
-    """Variances of a request's mean step, as OpenLoop describes them, (nodes, n)."""
+    """How a request's mean step varies, by output node, (nodes, n): as in OpenLoop."""
 
     drift: Floats
     crowd: Floats
