@@ -31,6 +31,19 @@ class Prefill(Columns):
     stall: Floats
 
 
+@dataclass(frozen=True)
+class DecodeCore:
+    """Attention and recurrences while a sequence decodes, (n,).
+
+    Attributes:
+        read: Memory traffic of a sequence in a pass [s].
+        work: Arithmetic of a token [s].
+    """
+
+    read: Floats
+    work: Floats
+
+
 def smooth_maximum(a: Floats, b: Floats) -> Floats:
     """Return (a^4 + b^4)^(1/4): the larger of two times that overlap almost fully.
 
@@ -90,14 +103,12 @@ def communication(t: Terms, tokens: Floats) -> Floats:
     return t.collective + reduce + t.passed_token * tokens
 
 
-def _decode_core(t: Terms, sequences: Floats, tokens: Floats, context: Floats) -> Floats:
+def decode_core(t: Terms, context: Floats) -> DecodeCore:
+    """Attention and recurrences of a sequence whose context is `context` tokens."""
     attended = np.minimum(context, t.top_k)
     near = np.minimum(context, t.window)
-    read = sequences * (
-        attended * t.full_read + near * t.window_read + context * t.index_read + t.state_read
-    )
-    work = tokens * (attended * t.full_decode + near * t.window_decode)
-    return smooth_maximum(read, work)
+    read = attended * t.full_read + near * t.window_read + context * t.index_read + t.state_read
+    return DecodeCore(read, attended * t.full_decode + near * t.window_decode)
 
 
 def prefill_core(t: Terms, context: Floats) -> Floats:
@@ -114,7 +125,7 @@ def micro_batch(t: Terms, sequences: Floats) -> Floats:
 
 
 def forward_decode(
-    t: Terms, p: Parameters, sequences: Floats, context: Floats, verified: Floats | float = 1.0
+    t: Terms, p: Parameters, sequences: Floats, core: DecodeCore, verified: Floats | float = 1.0
 ) -> Floats:
     """GPU time of a pass that extends `sequences` sequences, without launch overhead.
 
@@ -122,7 +133,7 @@ def forward_decode(
         t: Parts of a pass, (n,).
         p: Fitted values.
         sequences: Decoding sequences per dp rank in this pass, (n,).
-        context: Mean context of a sequence [tokens], (n,).
+        core: Attention at the mean context of a sequence.
         verified: Tokens per sequence in the pass (draft tokens + 1 with speculation).
 
     Returns:
@@ -131,7 +142,7 @@ def forward_decode(
     tokens = sequences * verified
     return (
         _gemms(t, p, tokens).total
-        + _decode_core(t, sequences, tokens, context)
+        + smooth_maximum(sequences * core.read, tokens * core.work)
         + t.token_traffic * tokens
         + communication(t, tokens)
     )
@@ -157,8 +168,13 @@ def decode_step(t: Terms, p: Parameters, batch: Floats, context: Floats) -> Floa
         planner/model/README.md#decode; speculation: arXiv:2211.17192 with a verify cost that
         grows with the batch.
     """
+    return decode_step_of(t, p, batch, decode_core(t, context))
+
+
+def decode_step_of(t: Terms, p: Parameters, batch: Floats, core: DecodeCore) -> Floats:
+    """``decode_step``, to be asked for many batches of one context [s], (n,)."""
     sequences = micro_batch(t, batch)
-    gpu = forward_decode(t, p, sequences, context, 1.0 + t.draft_tokens)
+    gpu = forward_decode(t, p, sequences, core, 1.0 + t.draft_tokens)
     # The host works on the next step while the GPU runs, so it can at most double the step.
     host = np.minimum(t.sequence * sequences, gpu)
     step = gpu + host + t.launch
@@ -166,7 +182,7 @@ def decode_step(t: Terms, p: Parameters, batch: Floats, context: Floats) -> Floa
         return step
     draft = t.draft_head
     if t.any_draft_layers:
-        draft = draft + t.draft * (forward_decode(t, p, sequences, context) + t.launch)
+        draft = draft + t.draft * (forward_decode(t, p, sequences, core) + t.launch)
     return (step + t.draft_tokens * draft) / t.accepted
 
 

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from planner.catalog import load_catalog
 from planner.model.forward import (
     communication,
+    decode_core,
     decode_step,
     forward_decode,
     prefill,
@@ -290,6 +291,7 @@ def test_more_bandwidth_or_arithmetic_never_slows_a_step(seed, factor):
 def test_a_larger_batch_or_a_longer_context_never_makes_a_pass_faster(seed, batch, more, far):
     c, p = random_candidates(8, seed, KINDS), parameters()
     t, ones = terms(c, p), np.ones(len(c))
-    step = forward_decode(t, p, batch * ones, 1000 * ones)
-    assert (forward_decode(t, p, (batch + more) * ones, 1000 * ones) >= step * (1 - 1e-9)).all()
-    assert (forward_decode(t, p, batch * ones, 1000 * far * ones) >= step * (1 - 1e-12)).all()
+    near, beyond = (decode_core(t, context * ones) for context in (1000, 1000 * far))
+    step = forward_decode(t, p, batch * ones, near)
+    assert (forward_decode(t, p, (batch + more) * ones, near) >= step * (1 - 1e-9)).all()
+    assert (forward_decode(t, p, batch * ones, beyond) >= step * (1 - 1e-12)).all()

@@ -18,7 +18,13 @@ from functools import cached_property
 import numpy as np
 
 from planner.model.arrays import LEAST, Candidates, Floats, Parameters
-from planner.model.forward import decode_step, prefill_core, prefill_pass
+from planner.model.forward import (
+    DecodeCore,
+    decode_core,
+    decode_step_of,
+    prefill_core,
+    prefill_pass,
+)
 from planner.model.terms import Terms, terms
 from planner.model.workload import Workload
 
@@ -39,7 +45,7 @@ class Service:
         budget: Tokens of a step, (n,).
         carried: Tokens of the budget that a decoding sequence takes, (n,).
         steps: Mean engine steps of a request after its first token, (n,).
-        context: Mean context of a decoding sequence [tokens], (n,).
+        decode: Attention of a decoding sequence at its mean context.
         single, growth: Step of a single sequence, and what a second one adds to it [s], (n,).
         tokens: Prompt tokens to compute, by node, (nodes, 1).
         tokens_mean: Their mean.
@@ -56,7 +62,7 @@ class Service:
     budget: Floats
     carried: Floats
     steps: Floats
-    context: Floats
+    decode: DecodeCore
     single: Floats
     growth: Floats
     tokens: Floats
@@ -138,8 +144,8 @@ def service(c: Candidates, p: Parameters, w: Workload) -> Service:
     """Return what does not depend on the batch."""
     t = terms(c, p)
     tokens = np.maximum(w.prompt * (1.0 - w.prefix_hit), 1.0)
-    context = np.full(len(c), w.context)
-    one, two = (decode_step(t, p, np.full(len(c), batch), context) for batch in (1.0, 2.0))
+    decode = decode_core(t, np.full(len(c), w.context))
+    one, two = (decode_step_of(t, p, np.full(len(c), batch), decode) for batch in (1.0, 2.0))
     return Service(
         candidates=c,
         parameters=p,
@@ -150,7 +156,7 @@ def service(c: Candidates, p: Parameters, w: Workload) -> Service:
         budget=c.layout.token_budget,
         carried=np.where(c.engine.mixed > 0, 1.0 + t.draft_tokens, 0.0),
         steps=max(w.steps_mean, 1e-9) / t.accepted,
-        context=context,
+        decode=decode,
         single=t.accepted * one,
         growth=t.accepted * np.maximum(two - one, 0.0),
         tokens=tokens,
@@ -167,7 +173,7 @@ def decode_time(s: Service, batch: Floats) -> Floats:
     in a straight line; what experts would cost a fraction of a token is of no account. None is
     faster than that of a single sequence, though experts may be better used by two.
     """
-    step = s.accepted * decode_step(s.terms, s.parameters, np.maximum(batch, 1.0), s.context)
+    step = s.accepted * decode_step_of(s.terms, s.parameters, np.maximum(batch, 1.0), s.decode)
     step = np.maximum(step, s.single)
     return np.maximum(step - s.growth * np.maximum(1.0 - batch, 0.0), s.terms.launch)
 
