@@ -316,6 +316,13 @@ def test_the_log_normal_has_its_mean_and_variance():
     np.testing.assert_allclose(got, [0.5, 1 - NORMAL.cdf(1)], atol=2e-4)
 
 
+def test_the_log_normal_is_no_wider_than_lets_its_median_stay_above_the_least():
+    # Mean 2, variance 4: sigma^2 = ln 2. For the median 1.6 it is 2 ln (2 / 1.6) = 0.446.
+    one = LogNormal.of(np.full(3, 2.0), np.full(3, 4.0), np.log([1.0, 1.6, 2.1]))
+    np.testing.assert_allclose(np.exp(one.median), [2 / math.sqrt(2), 1.6, 2.0])
+    np.testing.assert_allclose(one.steepness[:2] ** -2, [math.log(2), 2 * math.log(2 / 1.6)])
+
+
 def test_marks_are_given_by_the_published_limits():
     c = server(launch=0.01, rows=3, max_sequences=[256, 256, 7])
     w = constant(10, 500)

@@ -21,12 +21,13 @@ from tests.random_candidates import parameters
 from tests.simulate.test_formula_against_simulator import Scenario, scenarios
 
 METRICS = ("ttft", "tpot", "e2e")
+SHARES = (0.5, 0.95, 0.99)
 ROUTINGS = ("random", "least_loaded")
 RUNGS = 24
 DEPLOYMENTS = {"mixed": 120, "prompts first": 60, "bursty": 60}
-ROUNDING = 1e-6
-# A p99 rests on tails that two moments describe; and of a burst the more come late the longer a
-# request stays, but the fewer the closer they come. So few pairs fall, by at most this much.
+ROUNDING = 1e-9
+# Of a burst the more come late the longer a request stays, but the fewer the closer they come. So
+# few pairs fall, by at most this much.
 RARE, LARGEST = 1e-3, 3e-3
 
 
@@ -57,26 +58,27 @@ def falls(kind: str) -> dict[tuple[str, float], Floats]:
     for s in drawn(kind):
         for routing in ROUTINGS:
             for states in ladders(s, routing):
-                for metric, share in product(METRICS, (0.5, 0.95, 0.99)):
+                for metric, share in product(METRICS, SHARES):
                     x = percentile(states, s.workload, metric, share)
                     found.setdefault((metric, share), []).append(1.0 - x[1:] / x[:-1])
     return {key: np.concatenate(parts) for key, parts in found.items()}
 
 
 @pytest.mark.parametrize("kind", ["mixed", "prompts first"])
-@pytest.mark.parametrize("share", [0.5, 0.95])
+@pytest.mark.parametrize("share", SHARES)
 @pytest.mark.parametrize("metric", METRICS)
-def test_no_p50_or_p95_is_lower_on_a_busier_rung(kind, metric, share):
+def test_no_percentile_is_lower_on_a_busier_rung(kind, metric, share):
     fall = falls(kind)[metric, share]
     assert len(fall) == DEPLOYMENTS[kind] * len(ROUTINGS) * 2 * (RUNGS - 1)
     assert fall.max() <= ROUNDING
 
 
-@pytest.mark.parametrize("kind", DEPLOYMENTS)
-@pytest.mark.parametrize("share", [0.5, 0.95, 0.99])
+@pytest.mark.parametrize("share", SHARES)
 @pytest.mark.parametrize("metric", METRICS)
-def test_hardly_any_percentile_is_lower_on_a_busier_rung_and_then_hardly(kind, metric, share):
-    fall = falls(kind)[metric, share]
+def test_under_bursts_hardly_any_percentile_is_lower_on_a_busier_rung_and_then_hardly(
+    metric, share
+):
+    fall = falls("bursty")[metric, share]
     assert (fall > ROUNDING).mean() <= RARE
     assert fall.max() <= LARGEST
 

@@ -22,7 +22,7 @@ LEAST_VARIATION = 0.2
 HIGHEST_SHAPE = 0.45
 """Of a generalised Pareto: -1 is uniform, 0 exponential; second moments exist below 0.5."""
 LEAST_SHAPE = 1e-6
-LONGEST = 2.2
+LONGEST = 2.25
 """Longest wait over the mean, at least. If all up to it were as likely it were 2; a little more
 keeps it from falling as the load rises, as the two moments alone would have it."""
 HORIZON = 2.0
@@ -72,6 +72,7 @@ class Wait:
         exposed: Time until the first token in which prompts arrive that are computed after it [s].
         rest: Mean rest of the step that an arrival meets [s], (n,).
         unfit: Share of the prompts that come in it and find no room beside its own, (n,).
+        alone: What prompts cost that share their steps with no other.
     """
 
     own: Floats
@@ -87,6 +88,7 @@ class Wait:
     exposed: Floats
     rest: Floats
     unfit: Floats
+    alone: Prompts
 
 
 @dataclass(frozen=True)
@@ -144,6 +146,7 @@ def prompt_wait(s: Service, batch: Batch, arrivals: Arrivals) -> Wait:
         exposed=exposed,
         rest=0.5 * cycle.met,
         unfit=1.0 - fit,
+        alone=alone,
     )
 
 

@@ -197,16 +197,19 @@ def _e2e(s: OpenLoop, w: Workload) -> Survival:
     least = soonest + 0.5 * s.wait_mean
     mean = first + s.wait_mean + s.steps * s.step
 
-    def taking(excess: Floats, step: Floats, variance: Floats | float) -> LogNormal:
-        lengths = w.output_spread * (step / s.accepted) ** 2
-        return LogNormal.of(excess, variance + lengths + prompts)
+    def varies(step: Floats, variance: Floats | float) -> Floats:
+        lengths: Floats = w.output_spread * (step / s.accepted) ** 2
+        return variance + lengths + prompts
+
+    alone = LogNormal.of(0.5 * first, varies(s.fastest, 0.0))
 
     def held_up(step: Floats, variance: Floats) -> LogNormal:
         of_steps = np.minimum(variance, (0.5 * s.slowest) ** 2) * s.steps**2
         excess = 0.5 * (first + s.wait_mean) + s.steps * (step - s.fastest)
-        return taking(np.maximum(excess, LEAST_EXCESS), step, of_steps + s.wait_variance)
+        variance = varies(step, of_steps + s.wait_variance)
+        # That a few wait for long has nobody else served sooner.
+        return LogNormal.of(np.maximum(excess, LEAST_EXCESS), variance, alone.median)
 
-    alone = taking(0.5 * first, s.fastest, 0.0)
     usual, filled = held_up(s.step, s.drift + s.crowd), held_up(s.filled_step, s.filled)
     first_token, mixed = _ttft(s, w), _mixed(s, replace(w, weight=w.weight * _decoding(w)))
     single = 1.0 - w.mean(_decoding(w))

@@ -52,10 +52,19 @@ class LogNormal:
     steepness: Floats
 
     @classmethod
-    def of(cls, mean: Floats, variance: Floats) -> Self:
-        """Return the one with this mean and variance, which counts up to WIDEST."""
-        log_variance = np.clip(np.log1p(variance / (mean * mean)), LEAST_VARIANCE, WIDEST)
-        return cls(np.log(mean) - 0.5 * log_variance, 1.0 / np.sqrt(log_variance))
+    def of(cls, mean: Floats, variance: Floats, median: Floats | None = None) -> Self:
+        """Return the one with this mean and variance.
+
+        The variance counts up to WIDEST, and as long as the median stays above a given one.
+
+        Args:
+            mean, variance: Of the variable.
+            median: Logarithm of the least median, if there is one.
+        """
+        log_mean, log_variance = np.log(mean), np.log1p(variance / (mean * mean))
+        widest = WIDEST if median is None else np.minimum(2.0 * (log_mean - median), WIDEST)
+        log_variance = np.maximum(np.minimum(log_variance, widest), LEAST_VARIANCE)
+        return cls(log_mean - 0.5 * log_variance, 1.0 / np.sqrt(log_variance))
 
     def above(self, log_at: Floats) -> Floats:
         """By how many standard deviations the median is above x, by the logarithm of x."""

@@ -36,8 +36,8 @@ LEAST_PEAKEDNESS = 1 / 3
 them come: below this value, and only then, their number in service would vary more for it."""
 LARGE = 1.645
 """Standard deviations above its mean of a batch that is larger than 95 % of all."""
-LARGEST = 3.0
-"""The same of 99 %, up to a CV of 0.3: batches are skewed (log-normal)."""
+LARGEST = 4.0
+"""The same of 99 %, however skewed: of a log-normal p99 is at most 3.98 above the mean."""
 
 
 @dataclass(frozen=True)

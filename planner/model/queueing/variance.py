@@ -11,7 +11,7 @@ from planner.model.queueing.bursts import burst_size
 from planner.model.queueing.cycle import Wait
 from planner.model.queueing.decoding import Decoding, echo_squares, echoes, shared_by_mates
 from planner.model.queueing.service import Service, fixed_time
-from planner.model.queueing.steady import Arrivals, Batch
+from planner.model.queueing.steady import LARGEST, Arrivals, Batch
 
 
 @dataclass(frozen=True)
@@ -137,15 +137,16 @@ def _filled(
     """Return the step of a request of which every step carries prompts.
 
     Returns:
-        Its mean, by output node [s], (nodes, n), and how the batch sways it [s], (n,): not where
-        the prompts' weight reads take longer than decoding.
+        Its mean, by output node [s], (nodes, n), and how the batch sways it [s], (n,): the less
+        the longer the prompts' weight reads take than decoding.
     """
     batch, wait = stages
-    fixed = fixed_time(s, batch.cost, d.calm)
-    mean = (d.calm + s.workload.mean(fixed)) / (1.0 - load)
+
+    def carrying(decode: Floats) -> Floats:
+        return (decode + s.workload.mean(fixed_time(s, wait.alone, decode))) / (1.0 - load)
+
+    mean = carrying(d.calm)
     beyond = np.maximum(wait.exposed - mean, 0.0)
     step = mean + echoes(load, d.steps) * load * beyond / d.steps
-    bare = s.parameters.unshared_prefill * batch.cost.overhead
-    shown = s.workload.mean(np.where(fixed <= bare, 1.0, 0.0))
-    sway = d.sway * (1.0 - batch.load) / (1.0 - load) * shown
+    sway = (carrying(d.calm + LARGEST * (1.0 - batch.load) * d.sway) - mean) / LARGEST
     return np.maximum(step, d.seen + d.behind / d.steps), sway
