@@ -111,10 +111,7 @@ def steady_batch(s: Service, full: Saturation, arrivals: Arrivals) -> Batch:
     ends = np.full_like(held, LEAST_BATCH) * np.minimum(s.steps, 1.0), held
     mode = _solve(_excess(one, lambda others: prompts(one, others), arrivals), ends)
     by_company = prompts_by_company(s, one, _met(s, arrivals, mode)[0])
-    mode, slope = _refined(_excess(s, by_company, arrivals), mode, ends)
-    # Once more, with the costs of a batch closer to it.
-    by_company = prompts_by_company(s, one, _met(s, arrivals, mode)[0])
-    mode = _next(mode, _excess(s, by_company, arrivals)(mode), slope, ends)
+    mode = _refined(_excess(s, by_company, arrivals), mode, ends)
     others, size = _met(s, arrivals, mode)
     cost = by_company(others)
     step = mean_step(s, cost, mode, size)
@@ -265,17 +262,14 @@ def _solve(excess: Callable[[Floats], Floats], ends: tuple[Floats, Floats]) -> F
 
 def _refined(
     excess: Callable[[Floats], Floats], near: Floats, ends: tuple[Floats, Floats]
-) -> tuple[Floats, Floats]:
-    """Return the batch that has no excess, from close by, and how that falls with the batch.
-
-    In two steps of the secant method.
-    """
+) -> Floats:
+    """Return the batch that has no excess, from close by: in two steps of the secant method."""
     far = NEAR * near
     at_near, at_far = excess(near), excess(far)
     first = _next(near, at_near, _slope_of((near, at_near), (far, at_far)), ends)
     at_first = excess(first)
     slope = _slope_of((first, at_first), (near, at_near))
-    return _next(first, at_first, slope, ends), slope
+    return _next(first, at_first, slope, ends)
 
 
 def _slope_of(new: tuple[Floats, Floats], old: tuple[Floats, Floats]) -> Floats:
