@@ -27,8 +27,8 @@ ROUNDING = 1e-5
 RARE = {0.5: 6e-5, 0.95: 6e-5, 0.99: 7e-4}
 # By how much at most: a p99 rests on tails that two moments describe.
 LARGEST = {0.5: 0.003, 0.95: 0.003, 0.99: 0.03}
-# Of ordinary pairs none falls, and 1 in 100,000 of those beyond the gates by that much at most.
-EXACT, BEYOND_THE_GATES = 1e-6, 1e-3
+# Of ordinary pairs none falls; of those beyond the gates 1 in 100,000 does, by that much at most.
+BEYOND_THE_GATES = 1e-3
 
 
 def lengths(mean: float, cv: float):
@@ -88,7 +88,7 @@ def pairs(w: Workload, rng: np.random.Generator, count: int) -> Pairs:
 @given(seed=st.integers(0, 10**6), kind=st.sampled_from(sorted(ORDINARY)))
 def test_ordinary_traffic_never_fares_better_under_more_load_nor_worse_with_a_replica(seed, kind):
     some = pairs(ORDINARY[kind], np.random.default_rng(seed), 200)
-    for trusted, most in ((True, EXACT), (False, BEYOND_THE_GATES)):
+    for trusted, most in ((True, ROUNDING), (False, BEYOND_THE_GATES)):
         for metric, share, fall in some.worse(trusted=trusted):
             assert (fall <= most).all(), (metric, share)
 

@@ -55,7 +55,8 @@ class LogNormal:
     def of(cls, mean: Floats, variance: Floats, median: Floats | None = None) -> Self:
         """Return the one with this mean and variance.
 
-        The variance counts up to WIDEST, and as long as the median stays above a given one.
+        The variance counts up to WIDEST, and as long as the median, which never is above the mean,
+        stays above a given one.
 
         Args:
             mean, variance: Of the variable.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -11,7 +11,10 @@ from planner.model.queueing.bursts import burst_size
 from planner.model.queueing.cycle import Wait
 from planner.model.queueing.decoding import Decoding, echo_squares, echoes, shared_by_mates
 from planner.model.queueing.service import Service, fixed_time
-from planner.model.queueing.steady import LARGEST, Arrivals, Batch
+from planner.model.queueing.steady import Arrivals, Batch
+
+RARE = 2.326
+"""Standard deviations by which what is larger than 99 % of all is above a normal mean."""
 
 
 @dataclass(frozen=True)
@@ -142,11 +145,16 @@ def _filled(
     """
     batch, wait = stages
 
+    # Company makes weight reads cheaper or, where more experts are read, dearer: the less of both.
+    overhead = np.minimum(wait.alone.overhead, batch.cost.overhead)
+    cost = replace(batch.cost, overhead=overhead)
+
     def carrying(decode: Floats) -> Floats:
-        return (decode + s.workload.mean(fixed_time(s, wait.alone, decode))) / (1.0 - load)
+        return (decode + s.workload.mean(fixed_time(s, cost, decode))) / (1.0 - load)
 
     mean = carrying(d.calm)
     beyond = np.maximum(wait.exposed - mean, 0.0)
     step = mean + echoes(load, d.steps) * load * beyond / d.steps
-    sway = (carrying(d.calm + LARGEST * (1.0 - batch.load) * d.sway) - mean) / LARGEST
+    # By a decode step that is longer than 99 % of all.
+    sway = (carrying(d.calm + RARE * (1.0 - batch.load) * d.sway) - mean) / RARE
     return np.maximum(step, d.seen + d.behind / d.steps), sway
