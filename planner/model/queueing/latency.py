@@ -219,8 +219,7 @@ def _e2e(s: OpenLoop, w: Workload) -> Survival:
         at = np.log(np.maximum(limit - least, LEAST))
         above, bound = usual.above(at), filled.above(at)
         above = np.where(bound < 0.0, np.minimum(above, bound), above)
-        undisturbed = alone.above(np.log(np.maximum(limit - soonest, LEAST)))
-        decoded = mixed(normal_cdf(np.maximum(above, undisturbed)), limit - mean)
+        decoded = mixed(normal_cdf(np.maximum(above, alone.above(at))), limit - mean)
         return np.maximum(single * begun + decoded, begun)
 
     return longer
