@@ -122,16 +122,21 @@ def _step_jumps(s: OpenLoop) -> Floats:
 
 
 def _ttft(s: OpenLoop, w: Workload) -> Survival:
-    """Own prefill, then: a uniform pause if no other prompt is met, else generalised Pareto."""
+    """Own prefill, then: a uniform pause if no other prompt is met, else generalised Pareto.
+
+    Who meets another prompt waits no shorter than who meets none.
+    """
     rise, power = s.wait_shape / s.wait_scale, 1.0 / s.wait_shape
     mixed = _mixed(s, w)
 
     def longer(limit: Floats) -> Floats:
         over = limit - s.own
         past = np.maximum(over, 0.0)
-        paused = s.awake * np.maximum(1.0 - past / s.pause, 0.0)
+        paused = np.maximum(1.0 - past / s.pause, 0.0)
         queued = decay(np.log(np.maximum(1.0 + rise * past, 1e-12)) * power)
-        quick = np.where(over < 0.0, 1.0, s.quiet * paused + (1.0 - s.quiet) * queued)
+        queued = np.maximum(queued, paused)
+        quick = s.quiet * s.awake * paused + (1.0 - s.quiet) * queued
+        quick = np.where(over < 0.0, 1.0, quick)
         return mixed(quick, over - s.wait_mean)
 
     return longer
