@@ -80,7 +80,7 @@ def test_no_percentile_is_lower_on_a_busier_rung(kind, metric, share):
     assert fall.max() <= ROUNDING
 
 
-@pytest.mark.parametrize("seed, number, engines", FELL)
+@pytest.mark.parametrize(("seed", "number", "engines"), FELL)
 def test_no_percentile_is_lower_where_one_was(seed, number, engines):
     for fall in falls_of([scenarios(20, seed, engines=engines)[number]]).values():
         assert fall.max() <= ROUNDING

@@ -11,7 +11,7 @@ from planner.model.queueing.bursts import burst_size
 from planner.model.queueing.cycle import Wait
 from planner.model.queueing.normal import decay
 from planner.model.queueing.saturation import Saturation
-from planner.model.queueing.service import Service, decode_time, full_step
+from planner.model.queueing.service import Service, full_step
 from planner.model.queueing.steady import Arrivals, Batch
 
 
@@ -21,7 +21,6 @@ class Decoding:
 
     Attributes:
         steps: Steps of a request after its first token, by output node.
-        fullest: Step that only decodes, with all sequences that fit [s].
         slowest: Longest step: all room taken by prompts, or all prompts that have a slot [s].
         mates: Requests of the own burst that are computed meanwhile, by output node.
         behind: Work that prompts leave behind in a request's steps, by output node [s].
@@ -33,7 +32,6 @@ class Decoding:
     """
 
     steps: Floats
-    fullest: Floats
     slowest: Floats
     mates: Floats
     behind: Floats
@@ -71,8 +69,7 @@ def decoding(
     more = arrivals.rate * w.mean(behind) / (1.0 - batch.feedback)
     sequences = np.minimum(batch.mean + more, held)
     resident = np.minimum(sequences + arrivals.rate * wait.first, held)
-    fullest = decode_time(s, held)
-    least_seen, most_seen = (x / (1.0 - batch.load) for x in (s.single, fullest))
+    least_seen, most_seen = (x / (1.0 - batch.load) for x in (s.single, batch.fullest))
     seen = batch.seen + batch.slope * more
     # Of a batch that is cut to what fits the variance over the mean stays. And what lies between
     # two bounds varies by half their distance at most (T. Popoviciu, Mathematica 9, 1935).
@@ -80,7 +77,7 @@ def decoding(
     sway = np.minimum(np.sqrt(cut) * batch.sway, 0.5 * (most_seen - least_seen))
     seen = cut * seen
     calm = seen * (1.0 - batch.load)
-    return Decoding(steps, fullest, slowest, mates, behind, sequences, resident, seen, sway, calm)
+    return Decoding(steps, slowest, mates, behind, sequences, resident, seen, sway, calm)
 
 
 def _left(s: Service, stages: tuple[Batch, Wait], arrivals: Arrivals, steps: Floats) -> Floats:

@@ -123,7 +123,7 @@ def _describe(
         calm=np.minimum(others.none, 0.999),
         calm_step=np.minimum(d.calm, d.slowest),
         fastest=s.single,
-        fullest=d.fullest,
+        fullest=batch.fullest,
         slowest=d.slowest,
         decode=decode_time(s, d.sequences),
         decode_sd=d.sway * (1.0 - batch.load),

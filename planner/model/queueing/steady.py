@@ -74,6 +74,7 @@ class Batch:
         sway: Standard deviation of the step as the batch varies, were there room for it [s].
         slope: Growth of the step per sequence [s].
         feedback: Further sequences that a further one causes.
+        fullest: Step that only decodes, with all sequences that fit [s].
     """
 
     cost: Prompts
@@ -88,6 +89,7 @@ class Batch:
     sway: Floats
     slope: Floats
     feedback: Floats
+    fullest: Floats
 
 
 def steady_batch(s: Service, full: Saturation, arrivals: Arrivals) -> Batch:
@@ -118,16 +120,15 @@ def steady_batch(s: Service, full: Saturation, arrivals: Arrivals) -> Batch:
     cut = chunks(s, mode)
     fixed = fixed_time(s, cost, step.decode)
     load, response = _loads(s, cost, cut, arrivals.rate, (step, fixed))
-    slope = _slope(s, mode) / (1.0 - load)
-    feedback = np.minimum(arrivals.rate * s.steps * slope, HIGHEST_SHARE)
-    own = np.maximum(arrivals.spread, LEAST_PEAKEDNESS) / (1.0 - feedback)
+    fullest = decode_time(s, held)
+    kept = np.maximum(arrivals.spread, LEAST_PEAKEDNESS)
+    slope, feedback = _growth(s, mode, (held, fullest), kept)
+    own = kept / (1.0 - feedback)
     mean = mode + feedback * own
-    variance = mean * own
     # A request sees at least itself, however regular arrivals are.
-    seen = np.maximum(mode + own, 1.0)
+    seen = np.minimum(np.maximum(mode + own, 1.0), held)
     # Once all room is taken, more arrivals neither raise the batch nor spread it.
-    spread = np.sqrt(variance * np.minimum(held / seen, 1.0))
-    seen = np.minimum(seen, held)
+    spread = np.sqrt(np.minimum(mean, np.maximum(held - kept, LEAST_BATCH)) * own)
     usual = decode_time(s, seen)
     return Batch(
         cost=cost,
@@ -137,11 +138,12 @@ def steady_batch(s: Service, full: Saturation, arrivals: Arrivals) -> Batch:
         load=load,
         response=response,
         mean=np.minimum(mean, held),
-        variance=variance,
+        variance=mean * own,
         seen=usual / (1.0 - load),
         sway=_sway(s, (seen, spread), usual) / (1.0 - load),
-        slope=slope,
+        slope=slope / (1.0 - load),
         feedback=feedback,
+        fullest=fullest,
     )
 
 
@@ -200,13 +202,39 @@ def _sway(s: Service, batch: tuple[Floats, Floats], usual: Floats) -> Floats:
     return np.clip((largest - usual) / LARGEST, 0.0, each * spread)
 
 
-def _slope(s: Service, mode: Floats) -> Floats:
+def _growth(
+    s: Service, mode: Floats, full: tuple[Floats, Floats], kept: Floats
+) -> tuple[Floats, Floats]:
+    """Return how a further sequence lengthens the steps of the others.
+
+    Once requests see all room taken, which for steps in a straight line is known beforehand, it is
+    the same however many more arrive.
+
+    Args:
+        s: The server.
+        mode: Sequences, (n,).
+        full: All sequences that fit, and their step [s], (n,).
+        kept: Variance over mean of the number of sequences, did they not lengthen steps, (n,).
+
+    Returns:
+        Growth of a decode step per sequence [s], (n,), and further sequences that a further one
+        causes: the elasticity of the step, (n,).
+    """
+    held, fullest = full
+    idle = decode_time(s, np.zeros_like(held))
+    straight = kept * (fullest / idle - 1.0) / held
+    free = np.minimum(mode, np.maximum(held - kept, LEAST_BATCH) / (1.0 + straight))
+    slope = _slope(s, free, kept)
+    return slope, np.minimum(free * slope / decode_time(s, free), HIGHEST_SHARE)
+
+
+def _slope(s: Service, mode: Floats, kept: Floats) -> Floats:
     """Growth of a decode step per sequence [s], from somewhat small batches to large ones.
 
     The large ones count for the spread; and steps have kinks, as where a collective changes its
-    algorithm, that must not show at once.
+    algorithm, that must not show at once. Arguments as of ``_growth``.
     """
-    spread = np.sqrt(mode)
+    spread = np.sqrt(mode * np.maximum(kept, 1.0))
     above = np.maximum(LARGE * spread, 0.5)
     below = np.minimum(np.maximum(0.5 * spread, 0.5), mode)
     rise = decode_time(s, mode + above) - decode_time(s, mode - below)
