@@ -128,7 +128,7 @@ def steady_batch(s: Service, full: Saturation, arrivals: Arrivals) -> Batch:
     # A request sees at least itself, however regular arrivals are.
     seen = np.minimum(np.maximum(mode + own, 1.0), held)
     # Once all room is taken, more arrivals neither raise the batch nor spread it.
-    spread = np.sqrt(np.minimum(mean, np.maximum(held - kept, LEAST_BATCH)) * own)
+    spread = np.sqrt(np.minimum(mean, _room(held, kept)) * own)
     usual = decode_time(s, seen)
     return Batch(
         cost=cost,
@@ -223,9 +223,18 @@ def _growth(
     held, fullest = full
     idle = decode_time(s, np.zeros_like(held))
     straight = kept * (fullest / idle - 1.0) / held
-    free = np.minimum(mode, np.maximum(held - kept, LEAST_BATCH) / (1.0 + straight))
+    free = np.minimum(mode, _room(held, kept) / (1.0 + straight))
     slope = _slope(s, free, kept)
     return slope, np.minimum(free * slope / decode_time(s, free), HIGHEST_SHARE)
+
+
+def _room(held: Floats, kept: Floats) -> Floats:
+    """Mean number of sequences of which one of them sees all that fit, (n,): half of these at least.
+
+    With fewer a number that varies more on its own would vary less.
+    """
+    result: Floats = np.maximum(held - kept, 0.5 * held)
+    return result
 
 
 def _slope(s: Service, mode: Floats, kept: Floats) -> Floats:
