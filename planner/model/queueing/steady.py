@@ -229,9 +229,9 @@ def _growth(
 
 
 def _room(held: Floats, kept: Floats) -> Floats:
-    """Mean number of sequences of which one of them sees all that fit, (n,): half of these at least.
+    """Mean number of sequences of which one of them sees all that fit, (n,), or half of these.
 
-    With fewer a number that varies more on its own would vary less.
+    Below half of them a number that varies more on its own would vary less.
     """
     result: Floats = np.maximum(held - kept, 0.5 * held)
     return result
