@@ -138,7 +138,7 @@ def steady_batch(s: Service, full: Saturation, arrivals: Arrivals) -> Batch:
         load=load,
         response=response,
         mean=np.minimum(mean, held),
-        variance=mean * own,
+        variance=_variance(s, mode, kept, feedback),
         seen=usual / (1.0 - load),
         sway=_sway(s, (seen, spread), usual) / (1.0 - load),
         slope=slope / (1.0 - load),
@@ -225,7 +225,26 @@ def _growth(
     straight = kept * (fullest / idle - 1.0) / held
     free = np.minimum(mode, _room(held, kept) / (1.0 + straight))
     slope = _slope(s, free, kept)
-    return slope, np.minimum(free * slope / decode_time(s, free), HIGHEST_SHARE)
+    return slope, _feedback(s, free, slope)
+
+
+def _variance(s: Service, mode: Floats, kept: Floats, feedback: Floats) -> Floats:
+    """Variance of the number of sequences, were there room for them, (n,).
+
+    Waits for slots rest on it, which under bursts are rather longer than said: so there the step at
+    the mode counts, too, if it is steeper than over as many sequences as the number varies by.
+    """
+    if (kept > 1.0).any():
+        feedback = np.maximum(feedback, _feedback(s, mode, _slope(s, mode, np.ones_like(kept))))
+    own = kept / (1.0 - feedback)
+    result: Floats = (mode + feedback * own) * own
+    return result
+
+
+def _feedback(s: Service, mode: Floats, slope: Floats) -> Floats:
+    """Further sequences that a further one causes: the elasticity of the decode step, (n,)."""
+    result: Floats = np.minimum(mode * slope / decode_time(s, mode), HIGHEST_SHARE)
+    return result
 
 
 def _room(held: Floats, kept: Floats) -> Floats:
