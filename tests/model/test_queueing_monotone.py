@@ -27,7 +27,7 @@ ROUNDING = 1e-5
 RARE = {0.5: 6e-5, 0.95: 6e-5, 0.99: 7e-4}
 # By how much at most: a p99 rests on tails that two moments describe.
 LARGEST = {0.5: 0.003, 0.95: 0.003, 0.99: 0.03}
-# Of ordinary pairs none falls; of those beyond the gates 1 in 100,000 does, by that much at most.
+# Of ordinary pairs none falls; of those beyond the gates 1 in 50,000 does, hardly any by more.
 BEYOND_THE_GATES = 1e-3
 
 

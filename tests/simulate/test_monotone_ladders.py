@@ -24,9 +24,9 @@ METRICS = ("ttft", "tpot", "e2e")
 SHARES = (0.5, 0.95, 0.99)
 ROUTINGS = ("random", "least_loaded")
 RUNGS = 24
-# Where one fell: seed, number, bursty, engines. E2E as a log-normal grew wider than that of a
-# request alone; TTFT as more met another's prompt, and waited shorter than who met none; TPOT at a
-# kink of the decode step, and where bursts took all slots.
+# Where one fell: seed, number, bursty, engines. E2E p95 as a log-normal grew wider than that of a
+# request alone; TTFT p50, twice, as more met another's prompt, and waited shorter than others;
+# E2E p99 at a kink of the decode step; TPOT p50 where bursts took all slots.
 FELL = [
     (80030, 15, False, (2,)),
     (91138, 15, False, (2,)),
@@ -99,6 +99,21 @@ def test_under_bursts_hardly_any_tail_of_ttft_is_lower_on_a_busier_rung_and_then
     fall = falls(kind)[metric, share]
     assert (fall > ROUNDING).mean() <= RARE
     assert fall.max() <= LARGEST
+
+
+@pytest.mark.parametrize("slots", [4.0, 6.0, 8.0])
+@pytest.mark.parametrize("use", [0.1, 0.5])
+def test_with_few_slots_a_second_replica_harms_no_percentile_either(slots, use):
+    c = server(token_time=2e-3, launch=0.005, max_sequences=slots)
+    w = workload(lambda rank: 2000.0, lambda rank: 100.0 + 200.0 * rank, burstiness=20.0)
+    rate = use * capacity(c, PARAMETERS, w)
+    one, two = (
+        steady_state(with_layout(c, replicas=np.full(1, n)), PARAMETERS, w, rate)
+        for n in (1.0, 2.0)
+    )
+    for metric, share in product((*METRICS, "itl"), SHARES):
+        x, y = (percentile(state, w, metric, share)[0] for state in (one, two))
+        assert y <= x * (1.0 + ROUNDING), (metric, share)
 
 
 def test_the_law_is_none_of_a_server_that_prompts_wake():
