@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
+from functools import partial
 from importlib import import_module
 from multiprocessing import get_context
 from multiprocessing.connection import Connection
@@ -74,16 +75,19 @@ def _one_pool(
     work: Callable[[Task], Result], left: Mapping[int, Task], jobs: int
 ) -> Iterator[tuple[int, Result]]:
     """Yield what one pool finishes; one dead worker ends the whole pool."""
-    # A fresh interpreter each: forking a process that has threads may deadlock.
+    # A fresh interpreter each: forking a process that has threads may deadlock. All tasks are given
+    # to each as it begins: where one fills the pipe to the workers as one of these dies, pools of
+    # older Pythons, as 3.11.2, wait for ever.
     fresh = get_context("spawn")
     theirs, mine = fresh.Pipe(duplex=False)
     pool = ProcessPoolExecutor(
-        min(jobs, len(left)), mp_context=fresh, initializer=_follow, initargs=(theirs,)
+        min(jobs, len(left)),
+        mp_context=fresh,
+        initializer=_begin,
+        initargs=(theirs, work, dict(left)),
     )
     try:
-        futures: dict[Future[Result], int] = {
-            pool.submit(work, task): number for number, task in left.items()
-        }
+        futures: dict[Future[Any], int] = {pool.submit(_do, number): number for number in left}
         for future in as_completed(futures):
             try:
                 result = future.result()
@@ -102,10 +106,19 @@ def _one_pool(
         theirs.close()
 
 
-def _follow(parent: Connection) -> None:
+_given: dict[int, Callable[[], Any]] = {}
+"""What a worker may be asked to do, by number."""
+
+
+def _begin(parent: Connection, work: Callable[[Task], Result], tasks: Mapping[int, Task]) -> None:
     """Leave Ctrl-C to the process that has the other end of a pipe, and end with that process."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     end_after(lambda: parent.poll(None))
+    _given.update({number: partial(work, task) for number, task in tasks.items()})
+
+
+def _do(number: int) -> Any:
+    return _given[number]()
 
 
 def _on_cluster(

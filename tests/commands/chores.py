@@ -24,6 +24,17 @@ def dies_once(task: tuple[int, str]) -> int:
     return number**2
 
 
+def dies_late(task: tuple[int, str, bytes]) -> int:
+    """Kill the worker that gets number 0, the first time, while all workers are busy."""
+    number, folder, _ = task
+    mark = Path(folder) / "died"
+    time.sleep(0.5)
+    if number == 0 and not mark.exists():
+        mark.touch()
+        os.kill(os.getpid(), signal.SIGKILL)
+    return number
+
+
 def dies_always(task: tuple[int, str]) -> int:
     os.kill(os.getpid(), signal.SIGKILL)
     return task[0]

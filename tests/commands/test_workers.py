@@ -20,6 +20,7 @@ from planner.commands.workers import results
 from planner.errors import InputError, PlannerError
 from tests.commands.chores import (
     dies_always,
+    dies_late,
     dies_once,
     leaves_its_number,
     never_ends,
@@ -44,6 +45,22 @@ def test_what_a_killed_worker_had_is_done_again_and_nothing_twice(tmp_path):
     found = list(results(dies_once, chores(tmp_path), jobs=2))
     assert (tmp_path / "died").exists()
     assert sorted(found) == [(number, number**2) for number in NUMBERS]
+
+
+def large(folder: Path) -> None:
+    """A process of its own, one of whose workers dies."""
+    tasks = [(number, str(folder), bytes(1_000_000)) for number in range(6)]
+    assert sorted(results(dies_late, tasks, jobs=2)) == [(number, number) for number in range(6)]
+
+
+def test_tasks_larger_than_a_pipe_do_not_wait_for_a_worker_that_died(tmp_path):
+    process = get_context("spawn").Process(target=large, args=(tmp_path,))
+    process.start()
+    process.join(60)
+    over = process.exitcode
+    process.kill()
+    assert (tmp_path / "died").exists()
+    assert over == 0
 
 
 def test_workers_that_always_die_end_in_one_line(tmp_path):
