@@ -5,6 +5,7 @@ Every task's result is handed over exactly once, as soon as it is there, in any 
 
 from __future__ import annotations
 
+import pickle
 import signal
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, as_completed
@@ -14,10 +15,13 @@ from functools import partial
 from importlib import import_module
 from multiprocessing import get_context
 from multiprocessing.connection import Connection
+from pathlib import Path
 from typing import Any, TypeVar
 
 from planner.errors import InputError, PlannerError, install
+from planner.files.temporary import temporary_folder
 from planner.search.children import end_after
+from planner.search.simulated_workers import ending_in_order
 
 Task = TypeVar("Task")
 Result = TypeVar("Result")
@@ -75,45 +79,46 @@ def _one_pool(
     work: Callable[[Task], Result], left: Mapping[int, Task], jobs: int
 ) -> Iterator[tuple[int, Result]]:
     """Yield what one pool finishes; one dead worker ends the whole pool."""
-    # A fresh interpreter each: forking a process that has threads may deadlock. All tasks are given
-    # to each as it begins: where one fills the pipe to the workers as one of these dies, pools of
-    # older Pythons, as 3.11.2, wait for ever.
+    # A fresh interpreter each: forking a process that has threads may deadlock.
     fresh = get_context("spawn")
     theirs, mine = fresh.Pipe(duplex=False)
-    pool = ProcessPoolExecutor(
-        min(jobs, len(left)),
-        mp_context=fresh,
-        initializer=_begin,
-        initargs=(theirs, work, dict(left)),
-    )
-    try:
-        futures: dict[Future[Any], int] = {pool.submit(_do, number): number for number in left}
-        for future in as_completed(futures):
-            try:
-                result = future.result()
-            except BrokenProcessPool:
-                continue
-            yield futures.pop(future), result
-    except BrokenProcessPool:
-        return
-    except BaseException:
-        # After Ctrl-C, or any fault, nobody waits for what the workers are at.
-        mine.close()
-        raise
-    finally:
-        pool.shutdown(wait=True, cancel_futures=True)
-        mine.close()
-        theirs.close()
+    with ending_in_order(), temporary_folder("plan-tasks-") as folder:
+        # Not through the pipe to the workers: where a task fills that as one of them dies, pools of
+        # older Pythons, as 3.11.2, wait for ever.
+        given = folder / "tasks"
+        given.write_bytes(pickle.dumps((work, dict(left))))
+        pool = ProcessPoolExecutor(
+            min(jobs, len(left)), mp_context=fresh, initializer=_begin, initargs=(theirs, given)
+        )
+        try:
+            futures: dict[Future[Any], int] = {pool.submit(_do, number): number for number in left}
+            for future in as_completed(futures):
+                try:
+                    result = future.result()
+                except BrokenProcessPool:
+                    continue
+                yield futures.pop(future), result
+        except BrokenProcessPool:
+            return
+        except BaseException:
+            # After Ctrl-C, or any fault, nobody waits for what the workers are at.
+            mine.close()
+            raise
+        finally:
+            pool.shutdown(wait=True, cancel_futures=True)
+            mine.close()
+            theirs.close()
 
 
 _given: dict[int, Callable[[], Any]] = {}
 """What a worker may be asked to do, by number."""
 
 
-def _begin(parent: Connection, work: Callable[[Task], Result], tasks: Mapping[int, Task]) -> None:
+def _begin(parent: Connection, given: Path) -> None:
     """Leave Ctrl-C to the process that has the other end of a pipe, and end with that process."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     end_after(lambda: parent.poll(None))
+    work, tasks = pickle.loads(given.read_bytes())
     _given.update({number: partial(work, task) for number, task in tasks.items()})
 
 
