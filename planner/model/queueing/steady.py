@@ -234,7 +234,7 @@ def _variance(s: Service, mode: Floats, kept: Floats, feedback: Floats) -> Float
     Waits for slots rest on it, which under bursts are rather longer than said: so there the step at
     the mode counts, too, if it is steeper than over as many sequences as the number varies by.
     """
-    if (kept > 1.0).any():
+    if s.workload.burstiness > 1.0:
         feedback = np.maximum(feedback, _feedback(s, mode, _slope(s, mode, np.ones_like(kept))))
     own = kept / (1.0 - feedback)
     result: Floats = (mode + feedback * own) * own
