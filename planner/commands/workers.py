@@ -115,7 +115,7 @@ _given: dict[int, Callable[[], Any]] = {}
 
 
 def _begin(parent: Connection, given: Path) -> None:
-    """Leave Ctrl-C to the process that has the other end of a pipe, and end with that process."""
+    """Read the tasks, leave Ctrl-C to the process at the other end of the pipe, end with it."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     end_after(lambda: parent.poll(None))
     work, tasks = pickle.loads(given.read_bytes())
