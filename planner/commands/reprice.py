@@ -64,6 +64,7 @@ RENEWED = (
     LEASES_LEFT_OUT,
     "Formula at the steady peak rate: ",  # in plans of older versions
     "No simulation has checked these picks",  # in plans of older versions
+    "No size of any pick has held in a simulation",  # in plans of older versions
 )
 """Sentences that new prices may make untrue."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import fields
 from typing import Any
 
@@ -121,18 +121,38 @@ COLUMNS: tuple[Column, ...] = (
 
 
 def render(record: PlanRecord, *, width: int = 0, color: bool = False) -> str:
-    """Return CSV text: ``picks``, then COLUMNS; width and colour do not apply."""
+    """Return CSV text: ``picks``, COLUMNS, then what simulations said; no width, no colour."""
     del width, color
     picks: dict[str, list[str]] = {}
     for pick, identity in record.picks.items():
         picks.setdefault(identity, []).append(pick)
+    columns = (*COLUMNS, *_simulated(record))
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(["picks", *(name for name, _ in COLUMNS)])
+    writer.writerow(["picks", *(name for name, _ in columns)])
     for option in record.options:
         chosen = "; ".join(picks.get(option.id, ()))
-        writer.writerow([chosen, *(inert(get(option)) for _, get in COLUMNS)])
+        writer.writerow([chosen, *(inert(get(option)) for _, get in columns)])
     return out.getvalue()
+
+
+def _simulated(record: PlanRecord) -> Iterator[Column]:
+    """Yield what upper latencies come from, and the percentiles of simulated options [ms]."""
+    checks = {check.option: check for check in record.verification}
+
+    def source(option: Option) -> str:
+        return "simulation" if record.simulated(option) else "formula"
+
+    def column(key: str) -> Callable[[Option], Value]:
+        def get(option: Option) -> Value:
+            latencies = checks[option.id].latencies if option.id in checks else ()
+            return next((entry.simulated_ms for entry in latencies if entry.key == key), None)
+
+        return get
+
+    yield "upper_ms_from", source
+    for percentile in ("ttft_p50", "ttft_p95", "tpot_p50", "tpot_p95", "e2e_p50", "e2e_p95"):
+        yield f"{percentile}_simulated_ms", column(f"{percentile}_ms")
 
 
 def table_text(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str:

@@ -62,10 +62,10 @@ def _latency(pick: Callable[[Option], Latency | None]) -> Callable[[Option], str
     return text
 
 
-def _targets(option: Option) -> str:
+def _targets(option: Option, ok: str = "ok") -> str:
     lines = []
     for target in option.targets:
-        mark = "ok" if target.holds else "MISSED"
+        mark = ok if target.holds else "MISSED"
         upper = "no bound" if target.upper is None else words.number(target.upper)
         lines.append(f"{target.key} {upper} of {words.number(target.limit, 6)} {mark}")
     return "\n".join(lines) or "-"
@@ -185,7 +185,12 @@ def _sure(record: PlanRecord) -> Line:
     picked = _picked(record)
     # On two lines: one would widen the column.
     first = "simulated, with\n" if all(map(record.simulated, picked)) else ""
-    return f"{first}{label}", _targets
+
+    def targets(option: Option) -> str:
+        unchecked = bool(record.verification) and not record.simulated(option)
+        return _targets(option, "ok by formula" if unchecked else "ok")
+
+    return f"{first}{label}", targets
 
 
 def _simulated(record: PlanRecord) -> tuple[Line, ...]:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+
+import numpy as np
 
 from planner.pareto import rounded
 from planner.select.answers import answers
 from planner.select.contests import Kind, cheapest_cost, contenders, kind
 from planner.select.deploy import Scene
-from planner.select.front import Front, front
+from planner.select.front import Front, front, holds
 from planner.select.options import identity
 from planner.select.picks import picks
 from planner.select.resize import (
@@ -27,12 +30,13 @@ from planner.spec.archive import ClassArchive
 from planner.spec.verification import Compared, Simulated, Verification
 from planner.units import MILLI
 
-CHECKED = 24
+CHECKED = 64
 """Deployments checked at most; what is picked after that stays unchecked, and says so."""
 CONTESTS = 24
 """Deployments in a row that may fail to become cheaper than the cheapest pick."""
-SIZED_DOWN = ("cheapest", "best_quality")
-"""Picks whose point is money. The others are faster for every replica they have."""
+FOR_MONEY = {"cheapest": (), "best_quality": ("loss_objective", "loss_p90")}
+"""Picks whose point is money -> what they have least of before. Others are faster for every replica
+they have."""
 
 
 @dataclass(frozen=True)
@@ -89,14 +93,14 @@ def _next(
         return None
     scene, done = replace(desk.scene, archives=state.archives), len(state.checks)
     pending = _pending(state.archives, state.front)
-    sized = _first(desk, scene, pending) or _contender(desk, scene, state.front, settled)
+    sized = _first(desk, scene, state, pending) or _contender(desk, scene, state.front, settled)
     if sized is None:
         return None
     if progress is not None:
         progress("simulating the picks", done / (done + max(len(pending), 1)))
-    if set(sized.names) & set(SIZED_DOWN):
+    if set(sized.names) & set(FOR_MONEY):
         settled.add(kind(state.archives, sized.place, sized.row))
-    archives, check = _checked(sized)
+    archives, check = _checked(sized, _worth(sized, state.front))
     checks = (*state.checks, check)
     return Verified(archives, _front(desk, archives), checks, complete=False)
 
@@ -119,11 +123,40 @@ def _pending(
 
 
 def _first(
-    desk: Desk, scene: Scene, pending: Mapping[tuple[int, int], tuple[str, ...]]
+    desk: Desk,
+    scene: Scene,
+    state: Verified,
+    pending: Mapping[tuple[int, int], tuple[str, ...]],
 ) -> Sized | None:
-    """Return the first pick that is pending; None = none is."""
-    found = next(iter(pending.items()), None)
-    return None if found is None else Sized(desk, scene, *found[0], found[1])
+    """Return the option that is pending for the pick with the fewest checks; None = none is.
+
+    So none of them waits for another, for which options that hardly differ may fail one by one.
+    """
+    done = Counter(name for check in state.checks for name in check.picks)
+    turns = sorted(pending.items(), key=lambda item: min(done[name] for name in item[1]))
+    return Sized(desk, scene, *turns[0][0], turns[0][1]) if turns else None
+
+
+def _worth(sized: Sized, chosen: Front) -> float:
+    """Return the price below which the option, with more replicas, would be the pick [USD/h].
+
+    Args:
+        sized: The option.
+        chosen: Front of the archive; what it knows to hold is not to be beaten by what costs more.
+    """
+    answer, found = chosen.trusted, chosen.trusted.answers
+    known = found.simulated & holds(answer)
+    if not sized.desk.slo.purchase.allow_unvalidated:
+        known &= ~found.unvalidated
+    own = (found.place == sized.place) & (found.row == sized.row)
+    worth = 0.0
+    for name in sized.names:
+        if name not in FOR_MONEY:
+            return np.inf
+        least = (found.columns[column] for column in FOR_MONEY[name])
+        rivals = np.logical_and.reduce([known, *(values <= values[own] for values in least)])
+        worth = max(worth, float(np.min(answer.bill.usd_per_hour, initial=np.inf, where=rivals)))
+    return worth
 
 
 def _contender(desk: Desk, scene: Scene, chosen: Front, settled: set[Kind]) -> Sized | None:
@@ -151,11 +184,17 @@ def _contender(desk: Desk, scene: Scene, chosen: Front, settled: set[Kind]) -> S
     return None
 
 
-def _checked(sized: Sized) -> tuple[tuple[ClassArchive, ...], Verification]:
-    """Return the archive with what a simulation said of one row, and the record of it."""
+def _checked(sized: Sized, worth: float) -> tuple[tuple[ClassArchive, ...], Verification]:
+    """Return the archive with what a simulation said of one row, and the record of it.
+
+    Args:
+        sized: The row.
+        worth: Price from which on more replicas are not tried [USD/h].
+    """
     now, archive = sized.value("replicas"), sized.archive
     start = min(sized.observed, default=now)
-    best = fewest(sized.levels(), start, sized.try_, down=bool(set(sized.names) & set(SIZED_DOWN)))
+    levels = sized.levels(below=worth)
+    best = fewest(levels, start, sized.try_, down=bool(set(sized.names) & set(FOR_MONEY)))
     entries = [_simulated(sized.row, sized.observed[now])] if now in sized.observed else []
     final = sized.row
     if best not in (0, now):

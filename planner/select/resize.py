@@ -170,14 +170,19 @@ class Sized:
             self.states[replicas] = found
         return self.states[replicas]
 
-    def levels(self) -> list[int]:
-        """Return the numbers of replicas worth trying, rising: each costs more than the last."""
+    def levels(self, below: float = np.inf) -> list[int]:
+        """Return the numbers of replicas worth trying, rising: each costs more than the last.
+
+        Args:
+            below: Price that other numbers than the row's must not reach [USD/h].
+        """
         step = max(self.archive.hardware.gpus_per_instance // self.size, 1)
         spare, now = self.desk.slo.purchase.spare_replicas, self.value("replicas")
         most = -(-(int(now * MORE) + 2 + spare) // step) * step - spare
         every = range(fewest_stable(self.archive, self.row), most + 1)
         full = [n for n in every if (n + spare) % step == 0 or n == now]
-        good = self._affordable(self.bill(full))
+        bill = self.bill(full)
+        good = self._affordable(bill) & (bill.usd_per_hour < below)
         return [n for n, kept in zip(full, good.tolist(), strict=True) if kept or n == now]
 
     def cheaper(self, usd_per_hour: float) -> int:

@@ -59,7 +59,9 @@ LEASES_LEFT_OUT = (
     " is longer is due in full, which is told beside the run."
 )
 PICKS_BUT = "All picks but "
-UNCHECKED = "No size of any pick has held in a simulation; latencies come from the closed formula."
+UNCHECKED = (
+    "No simulation has checked the picks, only other options; latencies come from the formula."
+)
 
 
 @dataclass(frozen=True)

@@ -90,7 +90,8 @@ OTHERS = "other options rest on the closed formula."
         ),
         (
             {"o-1": False, "o-9": True},
-            "No size of any pick has held in a simulation; latencies come from the closed formula.",
+            "No simulation has checked the picks, only other options; latencies come from the"
+            " formula.",
         ),
     ],
     ids=["none asked", "all", "one breaks a limit", "one option is two picks", "none"],

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import csv
+import io
+from collections import Counter
 from dataclasses import replace
 from functools import lru_cache
 
@@ -16,6 +19,7 @@ from planner.catalog import load_catalog
 from planner.commands.plan import plan
 from planner.cost import allowed_offers, quote
 from planner.report import FORMATS
+from planner.select import checks
 from planner.select.answers import answers
 from planner.select.front import front
 from planner.select.objectives import chosen
@@ -251,6 +255,40 @@ def test_every_pick_of_a_plan_has_been_simulated_and_holds():
         limits = {"ttft_p95_ms": 600, "tpot_p95_ms": 30}
         upper = {entry.key: entry.upper_ms for entry in check.latencies}
         assert check.holds == all(upper[key] <= limit for key, limit in limits.items())
+
+
+def test_no_pick_waits_for_the_checks_of_another(monkeypatch):
+    """Short outputs behind long prompts: the formula's sizes fail one after the other."""
+    monkeypatch.setattr(checks, "CHECKED", 7)
+    lengths = {
+        "prompt_tokens": {"p50": 6000, "p95": 20000},
+        "output_tokens": {"p50": 12, "p95": 60},
+    }
+    asked = CHAT.model_copy(
+        update={
+            "task": "code",
+            "traffic": CHAT.traffic.model_validate({"rate_per_s": 10, **lengths}),
+            "targets": CHAT.targets.model_validate({"ttft_p95_ms": 2500, "tpot_p95_ms": 30}),
+        }
+    )
+    record = plan(asked, space="quick")
+    done = Counter(name for check in record.verification for name in check.picks)
+    turns = [done[name] for name in record.picks]
+    assert sum(turns) >= 7
+    assert min(turns) >= 1
+    unchecked = [o for o in record.options if o.id in record.picks.values()]
+    unchecked = [o for o in unchecked if not record.simulated(o)]
+    assert unchecked
+    table = FORMATS["table"](record, width=400)
+    assert table.count(" ok by formula") == 2 * len(unchecked)
+    rows = {row["id"]: row for row in csv.DictReader(io.StringIO(FORMATS["csv"](record)))}
+    for option in record.options:
+        source = "simulation" if record.simulated(option) else "formula"
+        assert rows[option.id]["upper_ms_from"] == source
+    for check in record.verification:
+        if check.option in rows:
+            seen = {entry.key: entry.simulated_ms for entry in check.latencies}
+            assert float(rows[check.option]["tpot_p95_simulated_ms"]) == seen["tpot_p95_ms"]
 
 
 def test_checks_that_are_interrupted_keep_what_has_been_checked():
