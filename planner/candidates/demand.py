@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -155,12 +156,22 @@ def context_quantile(slo: Slo, share: float) -> float:
     every = kinds(slo)
     if len(every) == 1:
         return float(np.quantile(_sums(every[0].prompt, every[0].output), share))
-    sums = [_sums(kind.prompt, kind.output) for kind in every]
-    values = np.concatenate(sums)
-    weight = np.repeat([kind.share for kind in every], len(sums[0]))
+    values, weight = _contexts(every)
     order = np.argsort(values, kind="stable")
     ranks = np.cumsum(weight[order]) / weight.sum()
     return float(values[order][np.searchsorted(ranks, share)])
+
+
+def longer_share(slo: Slo, limit: float) -> float:
+    """Return the share of the requests of which prompt and output are longer than that [tokens]."""
+    values, weight = _contexts(kinds(slo))
+    return float(weight[values > limit].sum() / weight.sum())
+
+
+def _contexts(every: Sequence[Kind]) -> tuple[Floats, Floats]:
+    """Return prompt + output [tokens] of equally likely requests of each kind, and their weight."""
+    sums = [_sums(kind.prompt, kind.output) for kind in every]
+    return np.concatenate(sums), np.repeat([kind.share for kind in every], len(sums[0]))
 
 
 def _sums(prompt: Lengths, output: Lengths) -> Floats:

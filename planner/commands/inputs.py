@@ -7,11 +7,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from planner.candidates.demand import kinds, of_model, with_headroom
 from planner.candidates.trace_load import TraceLoad, with_trace
 from planner.catalog import Catalog, data_root
 from planner.commands.slo_names import unknown_names
 from planner.errors import Fault, InputError, suggestion
 from planner.files import Document
+from planner.spec.architecture import Architecture
 from planner.spec.load import by_line, load_with_lines, load_yaml
 from planner.spec.slo import Slo
 from planner.spec.space import SearchSpace
@@ -71,6 +73,52 @@ def recorded_load(
         if not names:
             raise
         raise InputError(written.source, by_line([*names, *_of_trace(error, written)])) from None
+
+
+def served(asked: Slo, model: Architecture, *, recorded: bool) -> Slo:
+    """Return an SLO with the headroom that holds for it, its requests cut as the model cuts them.
+
+    Args:
+        asked: The SLO.
+        model: Whose context is the longest.
+        recorded: Whether its lengths are those of a trace.
+
+    Raises:
+        InputError: It allows more tokens than the model takes, or most requests would be cut: a
+            plan for what is left of them is not for them.
+    """
+    result = of_model(asked, model.max_context_tokens)
+    faults = [*_above(asked, model), *_cut(result, model, recorded)]
+    if faults:
+        raise InputError(NAMELESS, faults)
+    return with_headroom(result)
+
+
+def _above(asked: Slo, model: Architecture) -> Iterator[Fault]:
+    """Yield the longest request allowed, where it is longer than the model takes."""
+    own, most = asked.traffic.max_context_tokens, model.max_context_tokens
+    if own is not None and own > most:
+        message = f"{own} is above the {most} tokens of {model.name}; lower it"
+        yield Fault("", "traffic.max_context_tokens", message)
+
+
+def _cut(asked: Slo, model: Architecture, recorded: bool) -> Iterator[Fault]:
+    """Yield the kinds of requests of which more than half are longer than what is served."""
+    traffic, longest = asked.traffic, asked.traffic.longest or model.max_context_tokens
+    whose, repair = f"that {model.name} takes", "name a model with a longer context"
+    if traffic.max_context_tokens == longest:
+        whose, repair = "of traffic.max_context_tokens", "raise it"
+    for number, kind in enumerate(kinds(asked)):
+        median = kind.prompt.median + kind.output.median
+        if median > longest:
+            place = "prompt_tokens" if traffic.classes is None else f"classes.{number}"
+            yield Fault(
+                "",
+                f"traffic.{'trace' if recorded else place}",
+                f"more than half of the requests are longer than the {longest} tokens {whose}"
+                f" (prompt and output at the median: {median:.0f}); {repair}, or state shorter"
+                " requests",
+            )
 
 
 def _of_trace(error: InputError, written: Document) -> Iterator[Fault]:

@@ -16,14 +16,14 @@ from typing import Literal
 import numpy as np
 
 from planner import __version__
-from planner.candidates.demand import of_model, targets, with_headroom
+from planner.candidates.demand import targets
 from planner.candidates.quality import QualityCase
 from planner.candidates.trace_load import TraceLoad
 from planner.candidates.weights_on_disk import with_weights_on_disk
 from planner.catalog import Catalog, load_catalog
 from planner.commands.arguments import check_arguments
 from planner.commands.day import checked_day
-from planner.commands.inputs import placed, read_slo, read_space, recorded_load
+from planner.commands.inputs import placed, read_slo, read_space, recorded_load, served
 from planner.commands.slo_names import known_model
 from planner.cost import Quotes, allowed_offers, quote
 from planner.cost_owned import owned_offers, use_of
@@ -130,7 +130,8 @@ def plan(  # noqa: PLR0913  (the options of the command line)
     named = known_model(asked, known, folder, written)
     model = with_weights_on_disk(named, known.precisions)
     asked, architecture = asked.model_copy(update={"model": model.name}), model.architecture
-    asked = with_headroom(of_model(asked, architecture.max_context_tokens))
+    with placed(written):
+        asked = served(asked, architecture, recorded=recorded is not None)
     recorded = recorded and recorded.within(asked)
     asked = recorded.slo if recorded else asked
     with placed(written):

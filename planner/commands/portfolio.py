@@ -18,12 +18,11 @@ from typing import Any
 from pydantic import ValidationError
 
 from planner import __version__
-from planner.candidates.demand import of_model, with_headroom
 from planner.candidates.weights_on_disk import with_weights_on_disk
 from planner.catalog import Catalog, load_catalog
 from planner.commands.arguments import check_arguments
 from planner.commands.day import checked_day
-from planner.commands.inputs import placed, read_slo, read_space, recorded_load
+from planner.commands.inputs import placed, read_slo, read_space, recorded_load, served
 from planner.commands.plan import SLACK, for_sale
 from planner.commands.portfolio_choice import combined, shared_limits
 from planner.commands.portfolio_menu import Limited
@@ -268,7 +267,8 @@ def _one(file: Path, name: str, common: Common, day: str) -> tuple[Asked, _Model
     named = known_model(asked, common.catalog, folder, written)
     model = with_weights_on_disk(named, common.catalog.precisions)
     asked = asked.model_copy(update={"model": model.name})
-    asked = with_headroom(of_model(asked, model.architecture.max_context_tokens))
+    with placed(written):
+        asked = served(asked, model.architecture, recorded=recorded is not None)
     recorded = recorded and recorded.within(asked)
     asked = recorded.slo if recorded else asked
     inputs = Inputs(

@@ -14,6 +14,7 @@ from planner.candidates.demand import (
     context_quantile,
     decodes,
     kinds,
+    longer_share,
     of_model,
     sized_rate,
     slo_mixture,
@@ -80,7 +81,7 @@ def setting(
         offers: What may be bought.
 
     Raises:
-        InputError: Names that the catalog does not know, or a context the model does not have.
+        InputError: Names that the catalog does not know.
     """
     longest, notes = longest_request(slo, architecture)
     slo = of_model(slo, architecture.max_context_tokens)
@@ -182,20 +183,17 @@ def _served_context(slo: Slo, architecture: Architecture, share: float) -> float
 
 
 def longest_request(slo: Slo, architecture: Architecture) -> tuple[float, tuple[str, ...]]:
-    """Return the most tokens of a request, and what is to be said of longer ones.
-
-    Raises:
-        InputError: slo.yaml allows more tokens than the model takes.
-    """
+    """Return the most tokens of a request, and what is to be said of longer ones."""
     asked, most = slo.traffic.max_context_tokens, architecture.max_context_tokens
-    if asked is not None and asked > most:
-        message = f"{asked} is above the {most} tokens of {architecture.name}; lower it"
-        raise InputError("slo.yaml", [Fault("", "traffic.max_context_tokens", message)])
     limit = most if asked is None else asked
     longest = context_quantile(slo, 0.99)
     if longest > limit:
         whose = "the model's" if asked is None else "traffic.max_context_tokens,"
-        note = f"Requests longer than {whose} {limit} tokens (the p99 is {longest:.0f}) are cut."
+        share = longer_share(slo, limit)
+        note = (
+            f"Requests longer than {whose} {limit} tokens are cut to that: {share:.0%} of all (the"
+            f" p99 is {longest:.0f}). Latencies and costs are of what is left."
+        )
         return float(limit), (note,)
     return longest if asked is None else float(asked), ()
 

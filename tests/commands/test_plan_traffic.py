@@ -372,6 +372,49 @@ def test_a_cut_that_one_request_in_a_hundred_gets_is_told(traffic, told):
     assert [told in note for note in made.assumptions if "are cut" in note] == [True]
 
 
+PROMPTS = {"prompt_tokens": {"p50": 130_000, "p95": 140_000}}
+SHORT = {"name": "short", "share": 0.9, "prompt_tokens": 100, "output_tokens": 100}
+LONG = {"name": "long", "share": 0.1, "prompt_tokens": 130_000, "output_tokens": 1500}
+
+
+@pytest.mark.parametrize(
+    ("traffic", "keys"),
+    [
+        ({**PROMPTS, "output_tokens": 1500}, ["traffic.prompt_tokens"]),
+        (
+            {**PROMPTS, "output_tokens": 1500, "max_context_tokens": 131_500},
+            ["traffic.max_context_tokens", "traffic.prompt_tokens"],
+        ),
+        (
+            {"prompt_tokens": None, "output_tokens": None, "classes": [SHORT, LONG]},
+            ["traffic.classes.1"],
+        ),
+    ],
+)
+def test_a_model_is_not_planned_for_requests_of_which_it_takes_less_than_half(traffic, keys):
+    with pytest.raises(InputError) as refused:
+        small_plan(catalog(), an_slo(traffic))
+    assert [fault.key for fault in refused.value.faults] == keys
+
+
+def test_a_model_is_planned_for_requests_of_which_it_takes_a_few_less():
+    long = {"prompt_tokens": {"p50": 129_000, "p95": 131_000}, "output_tokens": 1500}
+    made = small_plan(catalog(), an_slo(long))
+    # Prompts up to 129,572 are not cut: log(129572 / 129000) / (log(131000 / 129000) / 1.645) is
+    # 0.473 standard deviations, beyond which lie 31.8 %.
+    assert any("are cut to that: 32% of all" in note for note in made.assumptions)
+
+
+def test_a_trace_of_which_the_model_takes_less_than_half_is_refused(tmp_path):
+    file = tmp_path / "long.csv"
+    rows = [f"{second},{size},50" for second, size in enumerate([100, 132_000, 133_000] * 40)]
+    file.write_text("\n".join(["arrival_s,prompt_tokens,output_tokens", *rows, ""]))
+    asked = {"rate_per_s": None, "prompt_tokens": None, "output_tokens": None, "trace": str(file)}
+    with pytest.raises(InputError, match="more than half") as refused:
+        small_plan(catalog(), an_slo(asked))
+    assert [fault.key for fault in refused.value.faults] == ["traffic.trace"]
+
+
 LENGTHS = st.tuples(st.floats(0, 7), st.floats(0, 7)).map(
     lambda powers: {"p50": 10 ** min(powers), "p95": 10 ** max(powers)}
 )
@@ -381,7 +424,12 @@ LENGTHS = st.tuples(st.floats(0, 7), st.floats(0, 7)).map(
 @given(prompt=LENGTHS, output=LENGTHS)
 def test_any_lengths_get_a_plan_or_a_reason_and_no_warning(prompt, output):
     # pytest turns warnings into errors.
-    made = small_plan(catalog(), an_slo({"prompt_tokens": prompt, "output_tokens": output}))
+    asked = an_slo({"prompt_tokens": prompt, "output_tokens": output})
+    if prompt["p50"] + output["p50"] > 131_072:
+        with pytest.raises(InputError, match="more than half of the requests are longer"):
+            small_plan(catalog(), asked)
+        return
+    made = small_plan(catalog(), asked)
     assert made.options or made.untrusted or made.misses or made.obstacle
 
 
