@@ -26,6 +26,8 @@ PARTS = 10
 DRIFT_RATIO = 1.25
 DRIFT_NOISE = 4.0
 """How far, in ratio and in multiples of chance, parts must differ to be called a drift."""
+LONGEST_S = 366 * 86_400.0
+"""Longest trace [s]; longer ones have stamps in another unit, or a stray one."""
 BURST_WINDOW_S = 60.0
 BURSTY = 4.0
 """Dispersion in such windows [s] from which a Poisson rate is said to mislead."""
@@ -319,6 +321,8 @@ def _trace(source: str, form: Form, rows: _Floats) -> Trace:
     if np.any(np.diff(rows[:, 0]) < 0):
         notes.append("Rows were not in order of time and have been sorted.")
         rows = rows[np.argsort(rows[:, 0], kind="stable")]
+    if rows[-1, 0] - rows[0, 0] > LONGEST_S:
+        raise InputError(source, [_too_long(form, rows[:, 0])])
     time = rows[:, 0] - rows[0, 0]
     _, place, shared = np.unique(time, return_inverse=True, return_counts=True)
     if len(shared) > 1 and np.mean(shared[place] > 1) > 0.5:
@@ -329,6 +333,19 @@ def _trace(source: str, form: Form, rows: _Floats) -> Trace:
         )
     prompt, output = (rows[:, column].astype(np.int64) for column in (1, 2))
     return Trace(source, form.kind, time, prompt, output, tuple(notes))
+
+
+def _too_long(form: Form, time: _Floats) -> Fault:
+    """Say how far apart the requests are, and between which two of them most of that lies [s]."""
+    gaps = np.diff(time)
+    wide = int(np.argmax(gaps))
+    span, gap = ((value / 86_400.0) for value in (time[-1] - time[0], gaps[wide]))
+    message = (
+        f"{span:,.6g} days from the first request to the last ({gap:,.6g} of them between"
+        f" {time[wide]:.17g} s and {time[wide + 1]:.17g} s), at most {LONGEST_S / 86_400:.0f} can"
+        f" be used; give the stamps as {form.stamp.partition(';')[0]}, without stray ones"
+    )
+    return Fault("", form.columns[0], message)
 
 
 def _spread(time: _Floats) -> tuple[_Floats, float]:

@@ -201,3 +201,24 @@ def test_the_first_requests_say_so_and_drift_by_themselves(tmp_path):
     assert [note[:24] for note in whole.notes] == ["The mean prompt drifts b"]
     assert whole.first(400).notes == ("Only the first 400 of 1,000 requests.",)
     assert whole.first(None) is whole.first(1000) is whole
+
+
+@pytest.mark.parametrize(
+    ("stamps", "told"),
+    [
+        # Nanoseconds since 1970, 0.2 s apart: 4e8 s are 4629.63 days.
+        ((1_700_000_000_200_000_000, 1_700_000_000_600_000_000), "4,629.63 days from the first"),
+        ((0, 1_700_000_001, 1_700_000_002), "(19,675.9 of them between 0 s and 1700000001 s)"),
+        ((1e300, -1e300), "days from the first request to the last"),
+    ],
+    ids=["nanoseconds", "one that is stray", "beyond all bounds"],
+)
+def test_stamps_of_another_unit_and_stray_ones_are_refused(tmp_path, stamps, told):
+    rows = [f"{stamp},300,40" for stamp in stamps]
+    text = "\n".join(["arrival_s,prompt_tokens,output_tokens", *rows, ""])
+    with pytest.raises(InputError) as refused:
+        read_trace(saved(tmp_path, text))
+    (fault,) = refused.value.faults
+    assert fault.key == "arrival_s"
+    assert told in fault.message
+    assert "a number of seconds" in fault.message
