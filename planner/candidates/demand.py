@@ -206,7 +206,12 @@ def with_headroom(slo: Slo) -> Slo:
     """Return slo.yaml with the headroom that its lengths call for, where it states none."""
     if "headroom" in slo.model_fields_set or slo.traffic.offline is not None:
         return slo
-    return slo.model_copy(update={"headroom": safe_share(mean_lengths(slo)[1])})
+    return slo.model_copy(update={"headroom": trusted_share(slo)})
+
+
+def trusted_share(slo: Slo) -> float:
+    """Return the share of the capacity that the formula may be trusted with at these lengths."""
+    return safe_share(mean_lengths(slo)[1])
 
 
 def sized_rate(slo: Slo) -> float:

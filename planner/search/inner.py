@@ -14,6 +14,7 @@ from planner.model.forward import decode_step, prefill
 from planner.model.queueing import percentile, steady_state
 from planner.model.queueing.saturation import saturation, useful_slots
 from planner.model.queueing.service import service as server_of
+from planner.model.queueing.state import HIGHEST_UTILIZATION
 from planner.model.terms import terms
 from planner.pareto import rounded
 from planner.search.blocks import by_block
@@ -175,10 +176,20 @@ def _of_load(problem: Problem, table: ShapeTable, top: Rows) -> Rows:
 
 
 def _replicas(problem: Problem, carried: Floats) -> Floats:
-    """Replicas if each carries that much [requests/s], by the space's factors, (n, k)."""
-    fewest = np.maximum(np.ceil(problem.demand.rate / np.maximum(carried, 1e-300) - 1e-9), 1.0)
-    counts: Floats = np.ceil(fewest[:, None] * problem.inner.spread - 1e-9)
-    return counts
+    """Replicas if each carries that much [requests/s], by the space's factors, (n, k).
+
+    Where headroom is beyond the utilization up to which picks may rest on the formula, by the
+    factors on those that keep within it, too.
+    """
+    asked = problem.demand.headroom
+    shares = [1.0] if asked <= HIGHEST_UTILIZATION else [1.0, HIGHEST_UTILIZATION / asked]
+    counts = []
+    for share in shares:
+        most = np.maximum(carried * share, 1e-300)
+        fewest = np.maximum(np.ceil(problem.demand.rate / most - 1e-9), 1.0)
+        counts.append(np.ceil(fewest[:, None] * problem.inner.spread - 1e-9))
+    result: Floats = np.sort(np.concatenate(counts, axis=1), axis=1)
+    return result
 
 
 def _most(problem: Problem, table: ShapeTable, top: Rows) -> tuple[Indices, Floats]:

@@ -65,7 +65,9 @@ def _least_costs(
     for place in np.unique(found.place[rows]):
         mine = np.flatnonzero(found.place[rows] == place)
         archive, at = archives[place], found.row[rows[mine]].tolist()
-        counts = np.array([fewest_stable(archive, row) for row in at], dtype=float)
+        counts = np.array(
+            [fewest_stable(archive, row, desk.trusted_share) for row in at], dtype=float
+        )
         degrees = [getattr(archive.rows, name) for name in ("tp", "pp", "dp")]
         sizes = np.array([[degree[row] for row in at] for degree in degrees], dtype=float)
         costs[mine] = purchase_of(desk, archive, counts, sizes.prod(axis=0)).usd_per_hour

@@ -16,6 +16,7 @@ from planner.candidates.demand import (
     sized_rate,
     slo_mixture,
     targets,
+    trusted_share,
 )
 from planner.candidates.trace_load import trace_windows
 from planner.cost import Bill, Quotes, cheapest, instances_needed
@@ -47,6 +48,8 @@ from planner.units import MILLI
 
 HIGHEST_UTILIZATION = 0.98
 """Fleets that would be busier, if steps take what they may at that confidence, are not tried."""
+ROUNDING = 1e-5
+"""Replicas by which a figure of six digits may miss a whole number."""
 MORE = 1.5
 """Up to so many times the formula's replicas are tried."""
 
@@ -80,6 +83,11 @@ class Desk:
     def workload(self) -> Workload:
         """Statistics of all requests together."""
         return self.mixture.whole
+
+    @cached_property
+    def trusted_share(self) -> float:
+        """Share of the capacity that the formula may be trusted with."""
+        return trusted_share(self.slo)
 
     @cached_property
     def requests(self) -> Requests | Replay:
@@ -179,7 +187,7 @@ class Sized:
         step = max(self.archive.hardware.gpus_per_instance // self.size, 1)
         spare, now = self.desk.slo.purchase.spare_replicas, self.value("replicas")
         most = -(-(int(now * MORE) + 2 + spare) // step) * step - spare
-        every = range(fewest_stable(self.archive, self.row), most + 1)
+        every = range(fewest_stable(self.archive, self.row, self.desk.trusted_share), most + 1)
         full = [n for n in every if (n + spare) % step == 0 or n == now]
         bill = self.bill(full)
         good = self._affordable(bill) & (bill.usd_per_hour < below)
@@ -252,15 +260,20 @@ def margin_of(archive: ClassArchive, row: int) -> Margin:
     return next(m for m in archive.margins if m.generation == archive.rows.generation[row])
 
 
-def fewest_stable(archive: ClassArchive, row: int) -> int:
+def fewest_stable(archive: ClassArchive, row: int, trusted: float) -> int:
     """Return the fewest replicas worth a simulation, at most those that headroom asks.
 
     A simulation has the model's own step times, and factors on its percentiles say nothing of a
-    fleet that is overloaded if steps take longer: so the load must be below capacity then, too.
+    fleet that is overloaded if steps take longer: so the load must be below capacity then, too. But
+    what the formula may be trusted with is worth it, whatever headroom slo.yaml asks.
+
+    Args:
+        archive, row: A deployment.
+        trusted: Share of the capacity that the formula may be trusted with.
     """
-    replicas = archive.rows.replicas[row]
-    busy = archive.rows.utilization[row] * margin_of(archive, row).e2e
-    return min(max(ceil(replicas * busy / HIGHEST_UTILIZATION), 1), replicas)
+    replicas, busy = archive.rows.replicas[row], archive.rows.utilization[row]
+    use = min(busy * margin_of(archive, row).e2e / HIGHEST_UTILIZATION, busy / trusted)
+    return min(max(ceil(replicas * use - ROUNDING), 1), replicas)
 
 
 def wanted_of(key: str, target: Target | None, margin: float) -> Wanted:

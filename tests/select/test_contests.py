@@ -74,3 +74,34 @@ def test_more_confidence_never_makes_the_cheapest_pick_cheaper(number):
         costs.append(cheapest(record).money.usd_per_hour if record.picks else np.inf)
     assert costs == sorted(costs)
     assert costs[0] < costs[-1]
+
+
+HEADROOMS = (0.5, 0.8, 0.9, 1.0)
+CHAT = Slo.model_validate(
+    {
+        "model": "meta-llama/Llama-3.1-8B-Instruct",
+        "traffic": {
+            "rate_per_s": 60.0,
+            "prompt_tokens": {"p50": 700, "p95": 2500},
+            "output_tokens": {"p50": 250, "p95": 700},
+        },
+        "slo": {"ttft_p95_ms": 800, "tpot_p95_ms": 40},
+        "purchase": {"accelerators": ["l40s"]},
+        "engines": ["vllm"],
+    }
+)
+
+
+def test_a_looser_headroom_never_makes_the_formulas_cheapest_pick_dearer():
+    costs = []
+    for headroom in HEADROOMS:
+        record = plan(CHAT.model_copy(update={"headroom": headroom}), verify=False)
+        pick = next(o for o in record.options if o.id == record.picks["cheapest"])
+        costs.append(pick.money.usd_per_hour)
+    assert costs == sorted(costs, reverse=True)
+    assert costs[0] > costs[-1]
+
+
+def test_once_simulations_have_checked_the_picks_headroom_no_longer_counts():
+    records = [plan(CHAT.model_copy(update={"headroom": headroom})) for headroom in HEADROOMS]
+    assert len({cheapest(record).money.usd_per_hour for record in records}) == 1

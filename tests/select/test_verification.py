@@ -381,8 +381,9 @@ def test_the_table_shows_formula_and_simulation_below_each_other():
         (0.7, 1.2, 9),  # 10 x 0.7 x 1.2 / 0.98 = 8.6: 8 would be overloaded if steps take 1.2
         (0.8, 1.3, 10),  # 10.6: no more than headroom asks
         (0.05, 1.0, 1),
+        (0.5, 1.6, 7),  # 10 x 0.5 / 0.8 = 6.25: the formula may be trusted with 0.8
     ],
 )
 def test_a_fleet_that_may_be_overloaded_is_not_tried(utilization, margin, least):
     row = {"replicas": 10, "utilization": utilization}
-    assert fewest_stable(archive("h100-sxm", row, margin=margin), 0) == least
+    assert fewest_stable(archive("h100-sxm", row, margin=margin), 0, 0.8) == least
