@@ -23,6 +23,7 @@ from planner.select.resize import (
     fewest,
     finite,
     formula,
+    seen_ms,
     upper_ms,
 )
 from planner.select.verification import Observation
@@ -261,4 +262,5 @@ def _report(sized: Sized, shown: int, identities: tuple[str, str], *, holds: boo
 
 
 def _simulated(row: int, observation: Observation) -> Simulated:
-    return Simulated(row=row, upper_ms=upper_ms(observation.seen))
+    seen = observation.seen
+    return Simulated(row=row, upper_ms=upper_ms(seen), seen_ms=seen_ms(seen))

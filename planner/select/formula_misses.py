@@ -32,7 +32,7 @@ def formula_misses(checks: Sequence[Verification], picked: Mapping[str, str]) ->
     if told:
         yield (
             f"{FORMULA_MISSES}{MISS:g} or more (formula / simulated: {'; '.join(told)}). Limits"
-            " are judged by the simulation; 80 % intervals rest on the formula."
+            " are judged by the simulation."
         )
 
 

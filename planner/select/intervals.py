@@ -9,13 +9,13 @@ from planner.catalog import Catalog
 from planner.pareto import rounded_number as number
 from planner.select.acceptance_range import STEADY, Moves
 from planner.spec.efficiency import Metric
-from planner.spec.option import Interval, Intervals, Latency
+from planner.spec.option import Interval, Intervals
 
 
 def intervals(
     catalog: Catalog,
     stack: tuple[str, str],
-    times: tuple[Latency | None, Latency | None, float | None],
+    times: tuple[float | None, float | None, float | None],
     capacity: float,
     usd_per_mtok_full: float,
     moves: Moves = STEADY,
@@ -25,7 +25,8 @@ def intervals(
     Args:
         catalog: For the measured errors.
         stack: Engine generation and accelerator id.
-        times: TTFT, TPOT, length of an offline run [h]; None = does not apply.
+        times: p95 of TTFT and TPOT [ms], simulated where a simulation has checked the option, and
+            the length of an offline run [h]; None = does not apply.
         capacity: Output at full utilization [tokens/s].
         usd_per_mtok_full: Cost per million output tokens at full utilization [USD].
         moves: How far the range of the drafts' acceptance moves the figures.
@@ -43,8 +44,8 @@ def intervals(
     ttft, tpot, hours = times
     low, high = ends("throughput")
     return Intervals(
-        ttft_p95_ms=None if ttft is None else _around(ttft.p95_ms, *ends("ttft")),
-        tpot_p95_ms=None if tpot is None else _around(tpot.p95_ms, *ends("tpot")),
+        ttft_p95_ms=None if ttft is None else _around(ttft, *ends("ttft")),
+        tpot_p95_ms=None if tpot is None else _around(tpot, *ends("tpot")),
         run_hours=None if hours is None else _around(hours, *ends("time")),
         capacity_tokens_per_s=_around(capacity, low, high),
         # What is sold at the mean rate costs the same, whatever the fleet could carry beyond.

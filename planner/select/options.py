@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -164,7 +165,8 @@ def _option(scene: Scene, shop: Shop, slo: Slo, case: QualityCase, r: _Row) -> O
     money = _money(scene, shop, slo, hardware, r)
     bought = int(r.answer.bill.instances[r.row])
     off, limit = rows.speculation[row] == OFF, rows.max_num_seqs[row]
-    tpot = _latency(r, "tpot") if decodes(slo) else None
+    ttft, tpot = _latency(r, "ttft"), _latency(r, "tpot") if decodes(slo) else None
+    seen = scene.archives[place].simulated_seen(row)
     shared: dict[str, Any] = {name: getattr(rows, name)[row] for name in SAME}
     shared |= {name: r.column(name) for name in RATES} | {LENGTH: r.maybe(LENGTH)}
     return Option(
@@ -182,7 +184,7 @@ def _option(scene: Scene, shop: Shop, slo: Slo, case: QualityCase, r: _Row) -> O
         acceptance=None if off else (rows.accept_first[row], rows.accept_decay[row]),
         acceptance_range=r.figures.ranges[r.at],
         **shared,
-        ttft=_latency(r, "ttft"),
+        ttft=ttft,
         tpot=tpot,
         e2e=_latency(r, "e2e"),
         bound_tpot_ms=number(r.figures.bound_ms[r.at]),
@@ -197,7 +199,7 @@ def _option(scene: Scene, shop: Shop, slo: Slo, case: QualityCase, r: _Row) -> O
         intervals=intervals(
             scene.catalog,
             (rows.generation[row], hardware.accelerator),
-            (_latency(r, "ttft"), tpot, r.maybe(LENGTH)),
+            (_p95(seen, "ttft", ttft), _p95(seen, "tpot", tpot), r.maybe(LENGTH)),
             r.column("capacity_tokens_per_s"),
             money.usd_per_mtok_full,
             r.figures.moves[r.at],
@@ -244,6 +246,13 @@ def _latency(r: _Row, metric: str) -> Latency | None:
         p50_upper_ms=number(upper[0]),
         p95_upper_ms=number(upper[1]),
     )
+
+
+def _p95(seen: Mapping[str, float | None], metric: str, formula: Latency | None) -> float | None:
+    """Return the p95 of a metric as simulated, else by formula [ms]; None = it has none."""
+    if formula is None:
+        return None
+    return seen.get(f"{metric}_p95_ms") or formula.p95_ms
 
 
 def _targets(slo: Slo, r: _Row) -> tuple[TargetResult, ...]:

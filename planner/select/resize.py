@@ -326,6 +326,11 @@ def upper_ms(seen: Mapping[str, Seen]) -> dict[str, float | None]:
     return {key: finite(found.upper / MILLI) for key, found in seen.items() if not found.empty}
 
 
+def seen_ms(seen: Mapping[str, Seen]) -> dict[str, float | None]:
+    """Return the simulated percentiles as ``upper_ms`` returns their upper ends [ms]."""
+    return {key: finite(found.value / MILLI) for key, found in seen.items() if not found.empty}
+
+
 def formula(sized: Sized, replicas: int, want: Wanted) -> float:
     """Return a percentile of a number of replicas by the closed formula [ms]."""
     state = sized.state(replicas)

@@ -130,6 +130,14 @@ class ClassArchive(Spec):
     rows: Rows
     simulated: tuple[Simulated, ...] = ()
 
+    def simulated_seen(self, row: int) -> dict[str, float | None]:
+        """Return the simulated percentiles of a row [ms], by target key; empty = none are known."""
+        found: dict[str, float | None] = {}
+        for entry in self.simulated:
+            if entry.row == row:
+                found |= entry.seen_ms
+        return found
+
     def simulated_upper(self, row: int) -> dict[str, float | None]:
         """Return what a simulation said of a row [ms], by target key; empty = none did."""
         found: dict[str, float | None] = {}

@@ -19,10 +19,12 @@ class Simulated(Spec):
         upper_ms: Simulated percentile by target key, at the upper end of its confidence interval
             [ms]; without the margin for the model's own error. None = without bound;
             no entry = no request has one.
+        seen_ms: The simulated percentile itself [ms]; empty in plans of older versions.
     """
 
     row: Annotated[int, Field(ge=0)]
     upper_ms: dict[Name, Milliseconds]
+    seen_ms: dict[Name, Milliseconds] = Field(default_factory=dict)
 
 
 class Compared(Spec):

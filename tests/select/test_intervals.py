@@ -2,7 +2,7 @@ import pytest
 
 from planner.catalog import load_catalog
 from planner.select.intervals import intervals
-from planner.spec.option import Intervals, Latency
+from planner.spec.option import Intervals
 
 CATALOG = load_catalog()
 STACK = ("vllm-v1", "h100-sxm")
@@ -18,12 +18,8 @@ def quantiles(metric):
     return entry.q10, entry.q90
 
 
-def latency(p95):
-    return Latency(p50_ms=p95 / 2, p95_ms=p95, p50_upper_ms=p95, p95_upper_ms=p95)
-
-
 def test_the_ends_are_the_prediction_times_the_stored_quantiles():
-    found = intervals(CATALOG, STACK, (latency(200.0), latency(20.0), None), 1000.0, 3.0)
+    found = intervals(CATALOG, STACK, (200.0, 20.0, None), 1000.0, 3.0)
     for got, metric, value in (
         (found.ttft_p95_ms, "ttft", 200.0),
         (found.tpot_p95_ms, "tpot", 20.0),
@@ -54,7 +50,7 @@ def test_a_second_error_as_large_as_the_first_makes_an_end_root_two_times_as_far
         if (e.generation, e.accelerator, e.metric) == (*STACK, "tpot")
     )
     moves = {"tpot": (entry.q10 / entry.q50, entry.q90 / entry.q50)}
-    found = intervals(CATALOG, STACK, (None, latency(20.0), None), 1000.0, 3.0, moves)
+    found = intervals(CATALOG, STACK, (None, 20.0, None), 1000.0, 3.0, moves)
     # By hand: sqrt(a^2 + a^2) = 1.41421 a, in the logarithm about the median.
     low = 20.0 * entry.q50 * (entry.q10 / entry.q50) ** 1.41421
     high = 20.0 * entry.q50 * (entry.q90 / entry.q50) ** 1.41421
@@ -63,7 +59,7 @@ def test_a_second_error_as_large_as_the_first_makes_an_end_root_two_times_as_far
 
 def test_a_load_that_the_lowest_acceptance_does_not_carry_has_no_upper_end():
     moves = {"ttft": (0.9, float("inf"))}
-    found = intervals(CATALOG, STACK, (latency(200.0), None, None), 1000.0, 3.0, moves)
+    found = intervals(CATALOG, STACK, (200.0, None, None), 1000.0, 3.0, moves)
     assert found.ttft_p95_ms.high is None
 
 
