@@ -48,6 +48,10 @@ def render(record: PlanRecord, *, width: int = 120, color: bool = False) -> str:
     return out.getvalue()
 
 
+SIMULATED = "simulated_ms"
+"""Field of a check with what was simulated."""
+
+
 def _cell(text: str) -> str:
     return escape(text)
 
@@ -202,11 +206,13 @@ def _simulated(record: PlanRecord) -> tuple[Line, ...]:
     chosen = {check.option: check for check in record.verification}
     archives = {archive.hardware.id: archive for archive in record.archive}
 
-    def latency(metric: str) -> Callable[[Option], str]:
+    def latency(metric: str, field: str) -> Callable[[Option], str]:
         def text(option: Option) -> str:
             check, first = chosen.get(option.id), ""
             if check is not None:
-                seen = {entry.key: entry.simulated_ms for entry in check.latencies}
+                seen = {entry.key: getattr(entry, field) for entry in check.latencies}
+            elif field != SIMULATED:
+                return "-"
             elif option.id in checks:
                 seen = archives[option.hardware].simulated_upper(option.archive_row)
                 first = "up to "
@@ -227,7 +233,15 @@ def _simulated(record: PlanRecord) -> tuple[Line, ...]:
         return ", ".join(marks)
 
     metrics = (("TTFT", "ttft"), ("TPOT", "tpot"), ("E2E", "e2e"))
-    lines = [(f"{title} simulated", latency(metric)) for title, metric in metrics]
+    trace = record.inputs.trace
+    shown = [(SIMULATED, "simulated" if trace is None else "replayed")]
+    if trace is not None and trace.window_s:
+        shown.insert(0, ("windows_ms", "by windows"))
+    lines = [
+        (f"{title} {how}", latency(metric, field))
+        for title, metric in metrics
+        for field, how in shown
+    ]
     return (*lines, ("replicas tried", tried))
 
 

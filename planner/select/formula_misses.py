@@ -43,7 +43,9 @@ def _figures(check: Verification) -> Iterator[str]:
         if key not in STANDARD or formula is None or simulated is None:
             continue
         if max(formula / simulated, simulated / formula) >= MISS:
-            yield f"{entry.key} {_short(formula)} / {_short(simulated)}"
+            windows = entry.windows_ms
+            beside = "" if windows is None else f", by windows {_short(windows)}"
+            yield f"{entry.key} {_short(formula)} / {_short(simulated)}{beside}"
 
 
 def _short(value: float) -> str:

@@ -24,6 +24,11 @@ def trace_notes(load: TraceLoad, *, replayed: int) -> Iterator[str]:
         busiest = f"its busiest {summary.window_s:g} s ({peak} of mean lengths bring its tokens)"
     yield f"{summary.file}: sized for {busiest}, paid for by its mean ({mean})."
     yield from load.trace.notes
+    if summary.window_s and replayed:
+        yield (
+            f"Latencies by formula are of the busiest {summary.window_s:g} s, replayed ones of all"
+            " that was replayed; by windows is the formula over that time, window by window."
+        )
     if 0 < replayed < summary.requests:
         yield (
             f"Of the trace's {summary.requests:,} requests the {replayed:,} around its busiest"

@@ -236,6 +236,15 @@ def test_a_trace_is_replayed_for_the_picks_beside_both_formulas(tmp_path):
     assert any("busiest 60 s" in note for note in record.assumptions)
     text = FORMATS["table"](record, width=120)
     assert "trace trace.csv: 3,840 requests" in text
+    lines = [line for line in text.splitlines() if "TTFT" in line]
+    labels = [line.strip("│ ").split("│")[0].strip() for line in lines]
+    first = labels.index("TTFT by windows")
+    assert labels[first + 1] == "TTFT replayed"
+    check = next(x for x in record.verification if x.option == record.picks["cheapest"])
+    seen = next(entry for entry in check.latencies if entry.key == "ttft_p95_ms")
+    for row, value in ((first, seen.windows_ms), (first + 1, seen.simulated_ms)):
+        shown = lines[row].split("│")[2].split("/")[1].removesuffix("ms ").strip()
+        assert float(shown.removesuffix(" ms")) == pytest.approx(value, rel=0.01)
 
 
 def test_requests_of_a_trace_beyond_what_is_accepted_are_cut(tmp_path):

@@ -180,11 +180,24 @@ def test_a_trace_whose_rate_or_lengths_drift_says_so(tmp_path):
     assert drawn(tmp_path, gaps, prompts).notes == ()
     slower = drawn(tmp_path, gaps * np.linspace(0.7, 1.5, 5000), prompts)
     assert [note[:26] for note in slower.notes] == [
-        "Counts in 60 s windows var",
+        "Counts in 10 s and 60 s wi",
         "The rate drifts between 3.",
     ]
     longer = drawn(tmp_path, gaps, (prompts * np.linspace(0.5, 1.5, 5000)).astype(int))
     assert [note[:24] for note in longer.notes] == ["The mean prompt drifts b"]
+
+
+def test_counts_that_vary_more_than_those_of_poisson_arrivals_are_told_in_both_windows(tmp_path):
+    # By hand: 20 at once in every other ten seconds: mean 10, variance 100, in a minute 60 and 0.
+    # Counts of a shorter trace are known for ten seconds alone.
+    times = np.repeat(20.0 * np.arange(30), 20) + np.tile(0.01 * np.arange(20), 30)
+    for until, told in (
+        (601.0, "10 s and 60 s windows vary 10 and 0"),
+        (101.0, "10 s windows vary 10"),
+    ):
+        rows = [f"{t:.2f},{5},10" for t in [*times[times < until - 1.0], until]]
+        notes = read_trace(saved(tmp_path, "\n".join([PLAIN.splitlines()[0], *rows]))).notes
+        assert f"Counts in {told} times as much as those of Poisson arrivals." in notes
 
 
 @pytest.mark.parametrize("text", ['{\n  "slo": {\n    "model": "x"\n  }\n}\n', "[\n  1,\n  2\n]\n"])

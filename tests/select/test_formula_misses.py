@@ -45,3 +45,12 @@ def test_nothing_is_said_where_there_is_no_miss_to_tell(simulated):
 def test_what_is_no_pick_is_not_told():
     checks = [check("o-1", "o-1", simulated={"ttft_p95_ms": 100.0})]
     assert list(formula_misses(checks, {"cheapest": "o-9"})) == []
+
+
+def test_for_a_trace_the_formula_over_its_windows_is_told_beside_them():
+    entry = Compared(
+        key="ttft_p95_ms", formula_ms=400, windows_ms=110, simulated_ms=100, upper_ms=100
+    )
+    checks = [check("o-1", "o-1").model_copy(update={"latencies": (entry,)})]
+    (told,) = formula_misses(checks, {"cheapest": "o-1"})
+    assert "(formula / simulated: cheapest: ttft_p95_ms 400 / 100, by windows 110)" in told

@@ -27,6 +27,8 @@ def test_what_the_busiest_window_is_worth_is_told():
         "a.csv: sized for its busiest 60 s (12 requests/s of mean lengths bring its tokens),"
         " paid for by its mean (7 requests/s).",
         "As recorded.",
+        "Latencies by formula are of the busiest 60 s, replayed ones of all that was replayed; by"
+        " windows is the formula over that time, window by window.",
     ]
     (first, _) = notes(4200, window_s=None)
     assert first.startswith("a.csv: sized for the rate of the whole trace (12 requests/s), paid")
