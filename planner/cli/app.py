@@ -22,7 +22,16 @@ from planner.cli.options import (
     TextOut,
     Verbose,
 )
-from planner.cli.output import Stages, progress, put, save, say, terminal_width, use_color
+from planner.cli.output import (
+    Stages,
+    progress,
+    put,
+    save,
+    save_points,
+    say,
+    terminal_width,
+    use_color,
+)
 from planner.cli.portfolio import portfolio_command
 from planner.cli.prices import prices_app
 from planner.cli.results import calibrate_command, export_command, verify_command
@@ -141,7 +150,7 @@ def plan_command(
     from planner.select.selection import UNKEPT
 
     _check_format(format_name, FORMATS)
-    _check_places(out, report)
+    _check_places(out, report, (slo, *(prices or ()), calibration))
     stages.enter("reading slo.yaml and catalog")
     with progress(quiet=quiet, stages=stages) as show:
         record = plan(
@@ -180,14 +189,14 @@ def plan_command(
         raise typer.Exit(NO_OPTION)
 
 
-def _check_places(out: Path | None, report: Path | None) -> None:
+def _check_places(out: Path | None, report: Path | None, inputs: tuple[Path | None, ...]) -> None:
     from planner.commands.report import check_report
     from planner.files import check_writable
 
     if report is not None:
         check_report(report)
     for file in (out, report):
-        check_writable(file)
+        check_writable(file, inputs)
 
 
 def _check_format(name: str, known: Collection[str]) -> None:
@@ -244,12 +253,12 @@ def score_command(
 ) -> None:
     """Score given deployments, no search: memory, latency, throughput, bound, evidence."""
     from planner.commands.score import score
-    from planner.report.csv_text import table_text
+    from planner.files import check_writable
 
-    result = score(file, catalog=catalog, prices=tuple(prices or ()), calibration=calibration)
-    save(out, table_text(result.columns, result.rows))
-    for remark in result.remarks:
-        say(remark)
+    check_writable(out, (file, *(prices or ()), calibration))
+    save_points(
+        out, score(file, catalog=catalog, prices=tuple(prices or ()), calibration=calibration)
+    )
 
 
 @app.command("schema", epilog=epilog("schema"))

@@ -9,9 +9,18 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+import typer
 
 from planner.errors import InputError
 from planner.units import MILLI
+
+if TYPE_CHECKING:
+    from planner.commands.score import ScoreTable
+
+WRONG_INPUT = 2
+"""Exit code."""
 
 PIPE_WIDTH = 120
 """Columns where stdout is no terminal."""
@@ -88,6 +97,18 @@ def save(path: Path, text: str) -> None:
         put(text)
     else:
         write_text(path, text)
+
+
+def save_points(path: Path, table: ScoreTable) -> None:
+    """Write a table of deployments and say its remarks; nothing is written if no row is one."""
+    from planner.report.csv_text import table_text
+
+    if table.usable:
+        save(path, table_text(table.columns, table.rows))
+    for remark in table.remarks:
+        say(remark)
+    if not table.usable:
+        raise typer.Exit(WRONG_INPUT)
 
 
 class Stages:

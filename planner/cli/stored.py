@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from planner.cli.options import AsOf, CatalogFolder, OptionName, PlanFile, PriceFiles, TextOut
-from planner.cli.output import put, save, say, terminal_width, use_color
+from planner.cli.output import put, save, save_points, say, terminal_width, use_color
 from planner.counting import counted
 from planner.errors import InputError
 
@@ -53,7 +53,9 @@ def report_command(
 
 def simulate_command(
     file: Annotated[Path, typer.Argument(help="plan.json, or a CSV of points with rate_per_s.")],
-    option: OptionName = "cheapest",
+    option: Annotated[
+        str | None, typer.Option(help="Option id, or a pick.", show_default="cheapest")
+    ] = None,
     trace: Annotated[Path | None, typer.Option(help="Trace file to replay.")] = None,
     requests: Annotated[
         int | None, typer.Option(min=2, max=10**7, help="Requests of a run.")
@@ -64,23 +66,28 @@ def simulate_command(
     catalog: CatalogFolder = None,
 ) -> None:
     """Simulate an option step by step, beside the formula; or points, or a trace."""
+    from planner.files import check_writable
+
+    for place in (out, timeline):
+        check_writable(place, (file, trace))
     if file.suffix.casefold() in CSV_SUFFIXES:
-        for name, given in (("--trace", trace), ("--timeline", timeline)):
+        for name, given in (("--option", option), ("--trace", trace), ("--timeline", timeline)):
             if given is not None:
                 raise InputError(name, ["goes with a plan.json, not with points"])
         from planner.commands.simulate_points import simulate_points
-        from planner.report.csv_text import table_text
 
-        table = simulate_points(file, requests=requests, seeds=seeds, catalog=catalog)
-        save(out, table_text(table.columns, table.rows))
-        for remark in table.remarks:
-            say(remark)
+        save_points(out, simulate_points(file, requests=requests, seeds=seeds, catalog=catalog))
         return
     from planner.commands.simulate import simulate
     from planner.report.simulation import percentiles_csv, render, timeline_csv
 
     found = simulate(
-        file, option=option, trace=trace, requests=requests, seeds=seeds, catalog=catalog
+        file,
+        option=option or "cheapest",
+        trace=trace,
+        requests=requests,
+        seeds=seeds,
+        catalog=catalog,
     )
     if timeline is not None:
         save(timeline, timeline_csv(found))

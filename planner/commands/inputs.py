@@ -12,7 +12,7 @@ from planner.candidates.trace_load import TraceLoad, with_trace
 from planner.catalog import Catalog, data_root
 from planner.commands.slo_names import unknown_names
 from planner.errors import Fault, InputError, suggestion
-from planner.files import Document
+from planner.files import Document, key_path
 from planner.spec.architecture import Architecture
 from planner.spec.load import by_line, load_with_lines, load_yaml
 from planner.spec.slo import Slo
@@ -50,7 +50,7 @@ def placed(written: Document | None) -> Iterator[None]:
     except InputError as error:
         if written is None or error.source != NAMELESS:
             raise
-        faults = (written.fault(tuple(f.key.split(".")), f.message) for f in error.faults)
+        faults = (written.fault(key_path(f.key), f.message) for f in error.faults)
         raise InputError(written.source, faults) from None
 
 
@@ -111,7 +111,7 @@ def _cut(asked: Slo, model: Architecture, recorded: bool) -> Iterator[Fault]:
     for number, kind in enumerate(kinds(asked)):
         median = kind.prompt.median + kind.output.median
         if median > longest:
-            place = "prompt_tokens" if traffic.classes is None else f"classes.{number}"
+            place = "prompt_tokens" if traffic.classes is None else f"classes[{number}]"
             yield Fault(
                 "",
                 f"traffic.{'trace' if recorded else place}",

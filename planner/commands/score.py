@@ -36,6 +36,12 @@ class ScoreTable:
     rows: tuple[tuple[str, ...], ...]
     remarks: tuple[str, ...] = ()
 
+    @property
+    def usable(self) -> bool:
+        """Whether any row is a deployment."""
+        status = self.columns.index("status")
+        return any(row[status] != INVALID for row in self.rows)
+
 
 def score(
     file: Path,

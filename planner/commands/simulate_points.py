@@ -22,6 +22,7 @@ from planner.candidates.points import (
 from planner.catalog import Catalog, load_catalog
 from planner.commands.points_file import PointRow, in_one_line, invalid_rows, read_points
 from planner.commands.score import DIGITS, ScoreTable, unread
+from planner.counting import request_rate
 from planner.errors import InputError
 from planner.model.memory import reserved_tokens, sequences_that_fit
 from planner.model.workload import Workload, workload
@@ -37,7 +38,7 @@ Quantile = Callable[[float], float]
 REQUESTS = 4000
 WARM_UP = 0.15
 FIGURES = tuple(f"{metric}_p{round(share * 100)}_ms" for metric in METRICS for share in SHARES)
-FACTS = ("output_tokens_per_s", "utilization", "batch", "queue_max", "preemptions", "rejected")
+FACTS = ("output_tokens_per_s", "busy_share", "batch", "queue_max", "preemptions", "rejected")
 COLUMNS = (
     "status",
     "reason",
@@ -67,7 +68,8 @@ def simulate_points(
 
     Returns:
         One row a point: its own columns, status, reason, simulated percentiles, those of the
-        formula, and what the fleet did. A row that cannot be simulated says why.
+        formula, and what the fleet did (``busy_share``: share of the time that servers are at
+        work). A row that cannot be simulated says why.
 
     Raises:
         InputError: The file or the catalog cannot be read.
@@ -194,14 +196,30 @@ def _simulated(
         run_fleet(fleet, cut(one, load.longest), seed=seed, warm_up=warm_up)
         for seed, one in enumerate(drawn)
     ]
-    figures, beyond = _figures(case, runs) | _facts(runs), beyond_context(resolved)
+    figures = _figures(case, runs) | _facts(runs)
+    status, reason = _verdict(runs, point, beyond_context(resolved), load.told(drawn))
     return {
-        "status": BEYOND_CONTEXT if beyond else "ok",
-        "reason": beyond or load.told(drawn),
+        "status": status,
+        "reason": reason,
         **{name: _text(value) for name, value in figures.items()},
         "overloaded": "1" if any(run.overloaded for run in runs) else "0",
         "requests": str(count),
     }
+
+
+def _verdict(runs: Sequence[Run], point: ArrivingPoint, beyond: str, told: str) -> tuple[str, str]:
+    """Return status and reason of a row, in the words of ``plan score``.
+
+    Args:
+        runs: What was simulated.
+        point: The row.
+        beyond: Why its requests are beyond the context of the model; empty = they are not.
+        told: What else is to be said of its requests.
+    """
+    if any(run.overloaded for run in runs):
+        rate = request_rate(f"{point.rate_per_s:g}")
+        return "overloaded", f"the queue grows without end at {rate}; times grow with the run"
+    return (BEYOND_CONTEXT, beyond) if beyond else ("ok", told)
 
 
 def _figures(case: Case, runs: Sequence[Run]) -> dict[str, float]:
@@ -216,7 +234,7 @@ def _figures(case: Case, runs: Sequence[Run]) -> dict[str, float]:
 def _facts(runs: Sequence[Run]) -> dict[str, float]:
     return {
         "output_tokens_per_s": float(np.mean([run.output_rate() for run in runs])),
-        "utilization": float(np.mean([run.utilization for run in runs])),
+        "busy_share": float(np.mean([run.utilization for run in runs])),
         "batch": float(np.mean([run.batch for run in runs])),
         "queue_max": max(float(run.timeline().queue.largest.max()) for run in runs),
         "preemptions": float(sum(run.preemptions for run in runs)),
@@ -225,4 +243,4 @@ def _facts(runs: Sequence[Run]) -> dict[str, float]:
 
 
 def _text(value: float) -> str:
-    return "" if math.isnan(value) else f"{value:.{DIGITS}g}"
+    return f"{value:.{DIGITS}g}" if math.isfinite(value) else ""

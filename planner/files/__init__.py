@@ -2,7 +2,7 @@
 
 from planner.files.csv_file import CsvRow, read_csv
 from planner.files.disk import check_writable, digest, make_folder, write_bytes, write_text
-from planner.files.document import Document, KeyPath, UnfitValuesError, dotted
+from planner.files.document import Document, KeyPath, UnfitValuesError, dotted, key_path
 from planner.files.json_file import parse_json, read_json, repeats_a_key
 from planner.files.yaml_file import dump_yaml, parse_yaml, read_yaml
 
@@ -15,6 +15,7 @@ __all__ = [
     "digest",
     "dotted",
     "dump_yaml",
+    "key_path",
     "make_folder",
     "parse_json",
     "parse_yaml",

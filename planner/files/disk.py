@@ -6,6 +6,7 @@ import errno
 import hashlib
 import os
 import secrets
+from collections.abc import Iterable
 from pathlib import Path
 
 from planner.errors import Fault, InputError
@@ -99,22 +100,36 @@ def make_folder(path: Path) -> Path:
     return path
 
 
-def check_writable(path: Path | None) -> None:
+def check_writable(path: Path | None, inputs: Iterable[Path | None] = ()) -> None:
     """Refuse a file that :func:`write_bytes` could not write, before long work is done for it.
 
     None and ``-`` (stdout) always can be.
 
+    Args:
+        path: The file.
+        inputs: Files that are read, which it must not replace.
+
     Raises:
-        InputError: It is a folder, or its folder is missing or may not be written to.
+        InputError: It is a folder, or its folder is missing or may not be written to, or it is an
+            input.
     """
     if path is None or str(path) == "-":
         return
+    if any(_same(path, one) for one in inputs if one is not None):
+        raise InputError(str(path), ["is read here and would be lost; name another file"])
     if path.is_dir():
         raise _unwritable(path, os.strerror(errno.EISDIR))
     if not path.parent.is_dir():
         raise _unwritable(path, os.strerror(errno.ENOENT))
     if not path.exists() and not os.access(path.parent, os.W_OK):
         raise _unwritable(path, os.strerror(errno.EACCES))
+
+
+def _same(path: Path, other: Path) -> bool:
+    try:
+        return path.is_file() and path.samefile(other)
+    except OSError:
+        return False
 
 
 def _unwritable(path: Path, reason: str) -> InputError:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
@@ -25,6 +26,16 @@ def dotted(path: KeyPath) -> str:
             word = part if part and part.isprintable() and len(part) <= 80 else ascii(part[:80])
             text += f".{word}" if text else word
     return text
+
+
+def key_path(key: str) -> KeyPath:
+    """Return the path of a dotted key; empty for none.
+
+    >>> key_path("traffic.classes[0].share")
+    ('traffic', 'classes', 0, 'share')
+    """
+    found = re.findall(r"\[(\d+)\]|([^.\[\]]+)", key)
+    return tuple(int(number) if number else name for number, name in found)
 
 
 @dataclass(frozen=True)

@@ -135,7 +135,7 @@ def _facts(o: Option) -> Iterator[tuple[str, str]]:
     yield "Evidence", words.EVIDENCE_WORDS[o.evidence]
     yield "Limit that binds", words.binding(o)
     if o.flags:
-        yield "Cautions", ", ".join(o.flags)
+        yield "Cautions", words.cautions(o)
 
 
 def _time(o: Option) -> Data | None:

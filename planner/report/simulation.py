@@ -59,10 +59,7 @@ def _lines(found: Simulation) -> Iterator[str]:
         yield f"{limit.key} {simulated} of {words.number(limit.limit_ms, 6)} ms: {mark}"
     if found.limits:
         yield "(without the margin for the model's own error that a plan puts on)"
-        yield (
-            f"goodput {request_rate(words.number(found.goodput_per_s))}:"
-            f" {found.attainment:.1%} of the requests meet every limit that is theirs"
-        )
+        yield _goodput(found)
     else:
         yield "no limit applies"
     yield (
@@ -79,6 +76,17 @@ def _lines(found: Simulation) -> Iterator[str]:
     shown = [[words.number(value) for value in row] for row in rows]
     yield aligned(TIMELINE_HEADER, shown).rstrip("\n")
     yield from (f"note: {note}" for note in found.notes)
+
+
+def _goodput(found: Simulation) -> str:
+    of_tokens = [limit.key for limit in found.limits if "itl_p" in limit.key]
+    if len(of_tokens) == len(found.limits):
+        return "no goodput: limits on ITL are on tokens, not on requests"
+    left = f" ({', '.join(of_tokens)}: on tokens, not counted)" if of_tokens else ""
+    return (
+        f"goodput {request_rate(words.number(found.goodput_per_s))}:"
+        f" {found.attainment:.1%} of the requests meet every limit that is theirs{left}"
+    )
 
 
 def _percentiles(found: Simulation) -> tuple[tuple[str, ...], list[list[str]]]:

@@ -352,7 +352,7 @@ def _untrusted(console: Console, record: PlanRecord) -> None:
             f"  {option.id}  {words.hardware(option)}, {words.instance(option)},"
             f" {words.engine(option)} {option.weights}, {words.parallelism(option)}:"
             f" {words.money(option.money.usd_per_mtok_output)} per Mtok,"
-            f" {words.money(option.money.usd_per_hour)}/h; {', '.join(option.flags)}"
+            f" {words.money(option.money.usd_per_hour)}/h; {words.cautions(option)}"
         )
         console.print(escape(text), soft_wrap=True)
 

@@ -20,6 +20,8 @@ CENT = 0.01
 ALL = 0.995
 """Share that is told as all."""
 
+GATED = "beyond the gates"
+"""Flag of an option that the formula is not to be trusted with."""
 PICK_TITLES: Mapping[str, str] = {
     "cheapest": "Cheapest",
     "balanced": "Balanced",
@@ -265,6 +267,21 @@ def lengths(value: object) -> str:
     return f"{number(float(str(value)), 6)} each"
 
 
+def cautions(option: Option) -> str:
+    """Return why picks may not rest on an option; beyond the gates, with what lies beyond them."""
+    return ", ".join(
+        f"{flag} ({_gates(option)})" if flag == GATED else flag for flag in option.flags
+    )
+
+
+def _gates(o: Option) -> str:
+    waiting = number(100.0 * (o.wait_probability or 0.0))
+    return (
+        f"{percent(o.utilization)} use, {waiting} % wait for a slot, {number(o.slots)} slots;"
+        " the formula is trusted up to 85 %, 2 % and from 8 on"
+    )
+
+
 def asked(record: PlanRecord) -> list[str]:
     """Return what was asked, in lines."""
     slo = record.inputs.slo
@@ -289,7 +306,7 @@ def asked(record: PlanRecord) -> list[str]:
             f"{who}prompt {lengths(kind['prompt_tokens'])};"
             f" output {lengths(kind['output_tokens'])} tokens"
         )
-    unusual = ", ".join(_unusual(traffic))
+    unusual = ", ".join((*_unusual(traffic), *_routing(slo)))
     return [*lines, *([unusual] if unusual else []), *_targets(record)]
 
 
@@ -301,6 +318,12 @@ def _unusual(traffic: Mapping[str, Any]) -> Iterator[str]:
         yield f"burstiness {number(traffic['burstiness'])} (squared CV of the gaps)"
     if traffic.get("max_context_tokens"):
         yield f"at most {number(traffic['max_context_tokens'], 6)} tokens a request"
+
+
+def _routing(slo: Mapping[str, Any]) -> Iterator[str]:
+    """Yield how requests are spread over replicas, where the least loaded does not get the next."""
+    if slo.get("routing") == "random":
+        yield "each request to a replica at random"
 
 
 def _targets(record: PlanRecord) -> Iterator[str]:

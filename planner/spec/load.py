@@ -18,6 +18,7 @@ from planner.files import (
     KeyPath,
     UnfitValuesError,
     dotted,
+    key_path,
     parse_json,
     read_yaml,
     repeats_a_key,
@@ -199,7 +200,7 @@ def _messages(
         context = problem.get("ctx", {})
         if isinstance(context.get("error"), KeyFaultsError):
             for key, message in context["error"].faults:
-                yield (*path, *(key.split(".") if key else ())), message
+                yield (*path, *key_path(key)), message
         elif problem["type"] == "extra_forbidden":
             yield path, _unknown_key(spec, path)
         elif problem["type"] == "union_tag_invalid":

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from planner.errors import InputError
-from planner.files import Document, UnfitValuesError, read_json
+from planner.files import Document, UnfitValuesError, key_path, read_json
 from planner.spec.load import by_line, faults_of, load, load_json
 from planner.spec.record import PlanRecord
 from planner.spec.record_check import Placed, loose_ends
@@ -64,7 +64,7 @@ def _unreadable(path: Path, error: InputError) -> InputError:
 def _asked_faults(slo: Mapping[str, Any]) -> Iterator[Placed]:
     """Yield what is wrong with the slo.yaml that a record holds."""
     for fault in faults_of(load, Document("plan", _frozen(slo), {}), Slo):
-        yield ("inputs", "slo", *(fault.key.split(".") if fault.key else ())), fault.message
+        yield ("inputs", "slo", *key_path(fault.key)), fault.message
 
 
 def asked_slo(record: PlanRecord) -> Slo:

@@ -150,6 +150,13 @@ class Slo(Spec):
             yield "slo", "no target; add one such as ttft_p95_ms: 800, or traffic.offline"
         if self.targets.items() and offline:
             yield "slo", "offline work has a deadline, not a latency target; remove the targets"
+        for number, kind in enumerate(self.traffic.classes or ()):
+            # Records state the default of what slo.yaml leaves out.
+            if kind.slo.confidence not in (self.targets.confidence, Targets().confidence):
+                yield (
+                    f"traffic.classes[{number}].slo.confidence",
+                    "one confidence holds for all classes; state it under slo",
+                )
         if self.autoscale is not None and self.traffic.load_profile is None:
             yield "autoscale", "has no load to follow; add traffic.load_profile"
         if len(set(self.objectives)) < len(self.objectives):

@@ -28,8 +28,46 @@ def test_a_csv_holds_the_percentiles_and_any_other_file_the_text_of_the_terminal
     ]
 
 
-@pytest.mark.parametrize("name", ["--trace", "--timeline"])
+@pytest.mark.parametrize("name", ["--option", "--trace", "--timeline"])
 def test_what_goes_with_a_plan_alone_is_refused_by_its_name(tmp_path, capsys, name):
     found = run(capsys, "simulate", str(tmp_path / "points.csv"), name, str(tmp_path / "x.csv"))
     assert found.code == 2
     assert found.err == f"{name}: 1 problem\n  goes with a plan.json, not with points\n"
+
+
+POINTS = """name,model,accelerator,prompt_tokens,output_tokens,rate_per_s
+good,meta-llama/Llama-3.1-8B-Instruct,h100-sxm,500,20,5
+bad,meta-llama/Llama-3.1-8B-Instruct,h100-sxm,500,x,5
+"""
+
+
+@pytest.mark.parametrize("command", [("simulate", "--requests", "50"), ("score",)])
+def test_a_file_without_a_deployment_is_wrong_input_and_writes_nothing(tmp_path, capsys, command):
+    file, out = tmp_path / "points.csv", tmp_path / "out.csv"
+    file.write_text(POINTS)
+    assert run(capsys, *command, str(file), "--out", str(out)).code == 0
+    out.unlink()
+    file.write_text("\n".join(line for line in POINTS.splitlines() if "good" not in line))
+    found = run(capsys, *command, str(file), "--out", str(out))
+    assert found.code == 2
+    assert "line 2  output_tokens" in found.err
+    assert not out.exists()
+
+
+def test_no_input_is_written_over(tmp_path, capsys):
+    points, trace, slo = (tmp_path / name for name in ("points.csv", "trace.csv", "slo.yaml"))
+    for file in (points, trace, slo):
+        file.write_text(POINTS)
+    link = tmp_path / "link.csv"
+    link.symlink_to(points)
+    for arguments in (
+        ("simulate", str(points), "--out", str(points)),
+        ("simulate", str(points), "--out", str(link)),
+        ("simulate", "plan.json", "--trace", str(trace), "--timeline", str(trace)),
+        ("score", str(points), "--out", str(points)),
+        ("--slo", str(slo), "--out", str(slo)),
+    ):
+        found = run(capsys, *arguments)
+        assert found.code == 2, arguments
+        assert "is read here and would be lost; name another file" in found.err
+    assert [file.read_text() for file in (points, trace, slo)] == [POINTS] * 3

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from pydantic import ValidationError
 
 from planner.candidates.demand import (
     context_quantile,
@@ -396,7 +397,7 @@ LONG = {"name": "long", "share": 0.1, "prompt_tokens": 130_000, "output_tokens":
         ),
         (
             {"prompt_tokens": None, "output_tokens": None, "classes": [SHORT, LONG]},
-            ["traffic.classes.1"],
+            ["traffic.classes[1]"],
         ),
     ],
 )
@@ -446,3 +447,15 @@ def test_a_load_that_no_allowed_number_of_replicas_carries_is_said():
     made = small_plan(catalog(), an_slo({"rate_per_s": 900_000.0}))
     assert (made.options, made.misses) == ((), ())
     assert "none carries traffic.rate_per_s 900000" in made.obstacle
+
+
+@pytest.mark.parametrize(("own", "refused"), [(0.99, True), (0.9, False), (0.8, False)])
+def test_a_confidence_of_a_class_alone_is_refused(own, refused):
+    whole = {"ttft_p95_ms": 600, "confidence": 0.9}
+    classes = [{**CLASSES[0], "slo": {"ttft_p95_ms": 500, "confidence": own}}, *CLASSES[1:]]
+    data = {**BASE, "traffic": {"rate_per_s": 10.0, "classes": classes}, "slo": whole}
+    if not refused:
+        assert Slo.model_validate(data).targets.confidence == 0.9
+        return
+    with pytest.raises(ValidationError, match=r"classes\[0\].slo.confidence: one confidence"):
+        Slo.model_validate(data)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import math
+from dataclasses import replace
 from functools import lru_cache
 from itertools import pairwise
 from pathlib import Path
@@ -80,7 +81,7 @@ def test_a_trace_is_replayed_as_it_is_beside_both_formulas(tmp_path):
     assert abs(p95.windows / p95.simulated - 1) < abs(p95.formula / p95.simulated - 1)
     text = render(found)
     assert "by windows" in text
-    assert "Counts in 60 s windows" in text
+    assert "Counts in 10 s and 60 s windows" in text
     # It is what the reader does.
     assert "simulate the trace" not in text
 
@@ -272,3 +273,13 @@ def test_a_stored_plan_is_simulated_like_the_plan_itself(tmp_path):
     file = tmp_path / "plan.json"
     file.write_text(FORMATS["json"](record()))
     assert render(simulate(file, seeds=2)) == render(simulated())
+
+
+def test_goodput_says_that_limits_on_itl_are_not_counted():
+    one, *rest = simulated().limits
+    of_tokens = replace(one, key="itl_p99_ms")
+    both = render(replace(simulated(), limits=(of_tokens, one, *rest)))
+    assert "meet every limit that is theirs (itl_p99_ms: on tokens, not counted)" in both
+    alone = render(replace(simulated(), limits=(of_tokens,)))
+    assert "no goodput: limits on ITL are on tokens, not on requests" in alone
+    assert "meet every limit that is theirs\n" in render(simulated())

@@ -138,3 +138,12 @@ def test_columns_of_traffic_that_are_not_read_are_named(tmp_path):
         "column 'mean_rate_per_s' is carried through, not read",
         "column 'burstines' is carried through, not read; did you mean 'burstiness'?",
     )
+
+
+def test_a_row_that_is_overloaded_says_so_as_a_score_does(tmp_path):
+    row = of_one(tmp_path, output_tokens="2000", max_num_seqs="1")
+    assert (row["status"], row["overloaded"]) == ("overloaded", "1")
+    assert row["reason"].startswith("the queue grows without end at ")
+    assert float(row["ttft_p95_ms"]) > 1000
+    assert row["formula_ttft_p95_ms"] == ""
+    assert float(row["busy_share"]) > 0.9

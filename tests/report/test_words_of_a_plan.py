@@ -220,3 +220,24 @@ def test_small_numbers_have_no_exponent():
 def test_what_the_headroom_is_a_share_of_is_said(limit, use, said):
     one = option(utilization=0.5, binding=Binding(limit=limit, use=use, resource="memory"))
     assert words.binding(one) == said
+
+
+@pytest.mark.parametrize(("routing", "told"), [("random", True), ("least_loaded", False)])
+def test_routing_at_random_is_told(routing, told):
+    made = record()
+    slo = {**made.inputs.slo, "routing": routing}
+    made = made.model_copy(update={"inputs": made.inputs.model_copy(update={"slo": slo})})
+    assert ("each request to a replica at random" in "\n".join(words.asked(made))) is told
+
+
+def test_what_lies_beyond_the_gates_is_told_with_its_figures():
+    beyond = option(
+        utilization=0.91,
+        wait_probability=0.003,
+        slots=12.0,
+        flags=("flagged price", "beyond the gates"),
+    )
+    assert words.cautions(beyond) == (
+        "flagged price, beyond the gates (91 % use, 0.3 % wait for a slot, 12 slots; the formula is"
+        " trusted up to 85 %, 2 % and from 8 on)"
+    )
