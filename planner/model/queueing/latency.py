@@ -171,7 +171,8 @@ def _tpot(s: OpenLoop, w: Workload) -> Survival:
         calm = np.where(step > s.fullest, 0.0, calm)
         at = np.log(np.maximum(step - floor, LEAST))
         crowded = disturbed.above(at)
-        # No request is held up for longer than one of which every step carries prompts.
+        # No request is held up for longer than one of which every step carries prompts, and which
+        # meets one more besides.
         bound = (log_filled - at) * most
         crowded = normal_cdf(np.where(bound < 0.0, np.minimum(crowded, bound), crowded))
         return np.where(step > s.slowest, 0.0, w.mean(s.calm * calm + busy * crowded))

@@ -48,7 +48,8 @@ class OpenLoop(Columns):
         drift: Variance of a request's mean step as the batch varies, by output node [s^2].
         crowd: Variance of it as prompts come in, by output node [s^2], (nodes, n).
         filled, filled_step: Variance for both reasons, and mean, of the mean step of a request of
-            which every step carries prompts [s^2], [s], (nodes, n).
+            which every step carries prompts, one more among them than usual [s^2], [s],
+            (nodes, n).
         fastest, fullest, slowest: A step that decodes one sequence, one that decodes as many as
             fit, and one with as many prompts as fit; where these run alone, they count to the
             next step that decodes [s], (n,).

@@ -93,11 +93,13 @@ def step_variance(
     # In steps that carry prompts anyway, further ones cost their work alone.
     load = np.minimum(arrivals.rate * one, batch.response)
     filled_step, sway = _filled(s, stages, d, load)
+    # Whoever is held up has met a prompt, however few there are.
+    met, met_variance = one / steps, np.maximum(single - one * one, 0.0) / (steps * steps)
     return Spread(
         drift,
         variance(work + shared, batch.response, fixed * without),
-        variance(work, load, np.zeros_like(fixed)) + sway**2 * memory,
-        filled_step,
+        variance(work, load, np.zeros_like(fixed)) + sway**2 * memory + met_variance,
+        filled_step + met,
     )
 
 
