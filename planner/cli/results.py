@@ -33,7 +33,9 @@ def calibrate_command(
     Reads result files of vLLM bench, SGLang bench, GuideLLM, inference-perf and llm-d.
     """
     from planner.commands.calibrate import calibrate, calibration_text
+    from planner.files import check_writable
 
+    check_writable(out, (*results, deployment, plan))
     found = calibrate(
         results, date=date, deployment=deployment, plan=plan, option=option, catalog=catalog
     )

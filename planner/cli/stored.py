@@ -70,6 +70,8 @@ def simulate_command(
 
     for place in (out, timeline):
         check_writable(place, (file, trace))
+    if timeline is not None and timeline == out:
+        raise InputError("--timeline", [f"{timeline} is --out, too; name another file"])
     if file.suffix.casefold() in CSV_SUFFIXES:
         for name, given in (("--option", option), ("--trace", trace), ("--timeline", timeline)):
             if given is not None:
@@ -106,10 +108,12 @@ def reprice_command(
     Exit code 4: a pick moved; 3: nothing meets the targets any more.
     """
     from planner.commands.reprice import UNPROVEN, reprice
+    from planner.files import check_writable
     from planner.report import FORMATS
     from planner.report.changes import render
     from planner.report.price_words import expired
 
+    check_writable(out, tuple(prices or ()))
     found = reprice(file, tuple(prices or ()), catalog=catalog, as_of=as_of)
     if out is not None:
         save(out, FORMATS["json"](found.record))

@@ -7,12 +7,15 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from planner.candidates.demand import kinds, of_model, with_headroom
+import numpy as np
+
+from planner.candidates.demand import longer_share, of_model, with_headroom
 from planner.candidates.trace_load import TraceLoad, with_trace
 from planner.catalog import Catalog, data_root
 from planner.commands.slo_names import unknown_names
 from planner.errors import Fault, InputError, suggestion
 from planner.files import Document, key_path
+from planner.importers.traces import Trace
 from planner.spec.architecture import Architecture
 from planner.spec.load import by_line, load_with_lines, load_yaml
 from planner.spec.slo import Slo
@@ -20,6 +23,8 @@ from planner.spec.space import SearchSpace
 
 STREAM = re.compile(r"/dev/stdin|/dev/fd/\d+|/proc/.+/fd/\d+")
 """Paths of what a process has open."""
+MOST_CUT = 0.5
+"""Share of the requests that may be longer than what is served."""
 NAMELESS = "slo.yaml"
 """Source of faults in an SLO that are found without its file."""
 
@@ -75,20 +80,20 @@ def recorded_load(
         raise InputError(written.source, by_line([*names, *_of_trace(error, written)])) from None
 
 
-def served(asked: Slo, model: Architecture, *, recorded: bool) -> Slo:
+def served(asked: Slo, model: Architecture, trace: Trace | None = None) -> Slo:
     """Return an SLO with the headroom that holds for it, its requests cut as the model cuts them.
 
     Args:
         asked: The SLO.
         model: Whose context is the longest.
-        recorded: Whether its lengths are those of a trace.
+        trace: Where its lengths come from; None = they are stated.
 
     Raises:
         InputError: It allows more tokens than the model takes, or most requests would be cut: a
             plan for what is left of them is not for them.
     """
     result = of_model(asked, model.max_context_tokens)
-    faults = [*_above(asked, model), *_cut(result, model, recorded)]
+    faults = [*_above(asked, model), *_cut(result, model, trace)]
     if faults:
         raise InputError(NAMELESS, faults)
     return with_headroom(result)
@@ -102,23 +107,26 @@ def _above(asked: Slo, model: Architecture) -> Iterator[Fault]:
         yield Fault("", "traffic.max_context_tokens", message)
 
 
-def _cut(asked: Slo, model: Architecture, recorded: bool) -> Iterator[Fault]:
-    """Yield the kinds of requests of which more than half are longer than what is served."""
-    traffic, longest = asked.traffic, asked.traffic.longest or model.max_context_tokens
-    whose, repair = f"that {model.name} takes", "name a model with a longer context"
-    if traffic.max_context_tokens == longest:
-        whose, repair = "of traffic.max_context_tokens", "raise it"
-    for number, kind in enumerate(kinds(asked)):
-        median = kind.prompt.median + kind.output.median
-        if median > longest:
-            place = "prompt_tokens" if traffic.classes is None else f"classes[{number}]"
-            yield Fault(
-                "",
-                f"traffic.{'trace' if recorded else place}",
-                f"more than half of the requests are longer than the {longest} tokens {whose}"
-                f" (prompt and output at the median: {median:.0f}); {repair}, or state shorter"
-                " requests",
-            )
+def _cut(asked: Slo, model: Architecture, trace: Trace | None) -> Iterator[Fault]:
+    """Yield that more than half of the requests are longer than what is served, where they are."""
+    traffic, most = asked.traffic, model.max_context_tokens
+    longest = traffic.longest or most
+    if trace is None:
+        share = longer_share(asked, longest)
+        place = "traffic.prompt_tokens" if traffic.classes is None else "traffic.classes"
+    else:
+        share = float(np.mean(trace.prompt_tokens + trace.output_tokens > longest))
+        place = "traffic.trace"
+    if share > MOST_CUT:
+        whose, repair = f"that {model.name} takes", "name a model with a longer context"
+        if longest < most:
+            whose, repair = "of traffic.max_context_tokens", "raise it"
+        yield Fault(
+            "",
+            place,
+            f"{share:.0%} of the requests are longer than the {longest} tokens {whose};"
+            f" {repair}, or state shorter requests",
+        )
 
 
 def _of_trace(error: InputError, written: Document) -> Iterator[Fault]:

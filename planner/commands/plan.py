@@ -131,7 +131,7 @@ def plan(  # noqa: PLR0913  (the options of the command line)
     model = with_weights_on_disk(named, known.precisions)
     asked, architecture = asked.model_copy(update={"model": model.name}), model.architecture
     with placed(written):
-        asked = served(asked, architecture, recorded=recorded is not None)
+        asked = served(asked, architecture, recorded.trace if recorded else None)
     recorded = recorded and recorded.within(asked)
     asked = recorded.slo if recorded else asked
     with placed(written):

@@ -268,7 +268,7 @@ def _one(file: Path, name: str, common: Common, day: str) -> tuple[Asked, _Model
     model = with_weights_on_disk(named, common.catalog.precisions)
     asked = asked.model_copy(update={"model": model.name})
     with placed(written):
-        asked = served(asked, model.architecture, recorded=recorded is not None)
+        asked = served(asked, model.architecture, recorded.trace if recorded else None)
     recorded = recorded and recorded.within(asked)
     asked = recorded.slo if recorded else asked
     inputs = Inputs(

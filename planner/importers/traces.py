@@ -336,14 +336,14 @@ def _trace(source: str, form: Form, rows: _Floats) -> Trace:
 
 
 def _too_long(form: Form, time: _Floats) -> Fault:
-    """Say how far apart the requests are, and between which two of them most of that lies [s]."""
+    """Say how far apart the requests are, and between which two of them most of that lies."""
     gaps = np.diff(time)
     wide = int(np.argmax(gaps))
     span, gap = ((value / 86_400.0) for value in (time[-1] - time[0], gaps[wide]))
     message = (
-        f"{span:,.6g} days from the first request to the last ({gap:,.6g} of them between"
-        f" {time[wide]:.17g} s and {time[wide + 1]:.17g} s), at most {LONGEST_S / 86_400:.0f} can"
-        f" be used; give the stamps as {form.stamp.partition(';')[0]}, without stray ones"
+        f"{span:,.6g} days from the first request to the last, {gap:,.6g} of them between the"
+        f" {wide + 1:,}. and the next in order of time; at most {LONGEST_S / 86_400:.0f} can be"
+        f" used; give the stamps as {form.stamp.partition(';')[0]}, without stray ones"
     )
     return Fault("", form.columns[0], message)
 

@@ -141,6 +141,8 @@ def _simulated(record: PlanRecord) -> Iterator[Column]:
     checks = {check.option: check for check in record.verification}
 
     def source(option: Option) -> str:
+        if option.run_hours is not None:
+            return ""
         return "simulation" if record.simulated(option) else "formula"
 
     def column(key: str) -> Callable[[Option], Value]:

@@ -191,7 +191,8 @@ def _sure(record: PlanRecord) -> Line:
     first = "simulated, with\n" if all(map(record.simulated, picked)) else ""
 
     def targets(option: Option) -> str:
-        unchecked = bool(record.verification) and not record.simulated(option)
+        unchecked = any(archive.simulated for archive in record.archive)
+        unchecked &= not record.simulated(option)
         return _targets(option, "ok by formula" if unchecked else "ok")
 
     return f"{first}{label}", targets

@@ -175,16 +175,19 @@ def _of_load(problem: Problem, table: ShapeTable, top: Rows) -> Rows:
     return replace(top.take(at), limit=limit[at], replicas=counts[at, column])
 
 
+def trusted_parts(headroom: float) -> tuple[float, ...]:
+    """Return the shares of what headroom allows by which replicas are counted: all, and trusted."""
+    return (1.0,) if headroom <= HIGHEST_UTILIZATION else (1.0, HIGHEST_UTILIZATION / headroom)
+
+
 def _replicas(problem: Problem, carried: Floats) -> Floats:
     """Replicas if each carries that much [requests/s], by the space's factors, (n, k).
 
     Where headroom is beyond the utilization up to which picks may rest on the formula, by the
     factors on those that keep within it, too.
     """
-    asked = problem.demand.headroom
-    shares = [1.0] if asked <= HIGHEST_UTILIZATION else [1.0, HIGHEST_UTILIZATION / asked]
     counts = []
-    for share in shares:
+    for share in trusted_parts(problem.demand.headroom):
         most = np.maximum(carried * share, 1e-300)
         fewest = np.maximum(np.ceil(problem.demand.rate / most - 1e-9), 1.0)
         counts.append(np.ceil(fewest[:, None] * problem.inner.spread - 1e-9))

@@ -13,7 +13,7 @@ import numpy as np
 from planner.model.arrays import Floats, Indices
 from planner.search.archive import Archive, Entries
 from planner.search.archive_trials import add_archive
-from planner.search.inner import deployments, service
+from planner.search.inner import deployments, service, trusted_parts
 from planner.search.parts import HALVES, Part, divided
 from planner.search.problem import Problem
 from planner.search.seeds import corner_shapes, neighbours, seed_shapes
@@ -214,8 +214,8 @@ class _Search:
     def candidates(self) -> int:
         """Deployments that the space stands for: all combinations of the inner choices."""
         inner = self.problem.inner
-        choices = len(inner.batch_limits) * len(inner.token_budgets) * len(inner.spread)
-        return len(self.table) * choices
+        counts = len(inner.spread) * len(trusted_parts(self.problem.demand.headroom))
+        return len(self.table) * len(inner.batch_limits) * len(inner.token_budgets) * counts
 
 
 def _vectors(entries: Entries) -> set[tuple[float, ...]]:

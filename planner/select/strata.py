@@ -53,6 +53,8 @@ class Strata:
             Post-stratification: W. G. Cochran, Sampling Techniques, 3rd ed., 1977, section 5A.9.
         """
         count = len(lengths)
+        if not count:
+            return np.zeros(0)
         kept = count * (1.0 - self.within) >= FEWEST
         edges, within = self.edges[kept], self.within[kept]
         shares = np.diff(np.concatenate([[0.0], within, [1.0]]))

@@ -186,7 +186,8 @@ class Option(Spec):
         power_w: Rated power of the GPUs bought [W].
         energy: Power and energy, servers included; None = unknown.
         evidence: How well this engine generation is known on this accelerator.
-        intervals: 80 % intervals of what was predicted; None in plans of older versions.
+        intervals: 80 % intervals, of latencies around what a simulation said of the option, if one
+            did, else around the formula; None in plans of older versions.
         flags: Why the option is not picked without asking; empty = trusted.
         binding: Limit that binds.
     """

@@ -54,9 +54,17 @@ def test_a_file_without_a_deployment_is_wrong_input_and_writes_nothing(tmp_path,
     assert not out.exists()
 
 
+def test_two_results_are_not_written_to_one_file(tmp_path, capsys):
+    file = str(tmp_path / "x.csv")
+    found = run(capsys, "simulate", "plan.json", "--out", file, "--timeline", file)
+    assert found.code == 2
+    assert "is --out, too; name another file" in found.err
+
+
 def test_no_input_is_written_over(tmp_path, capsys):
-    points, trace, slo = (tmp_path / name for name in ("points.csv", "trace.csv", "slo.yaml"))
-    for file in (points, trace, slo):
+    names = ("points.csv", "trace.csv", "slo.yaml", "slo.json")
+    points, trace, slo, stored = (tmp_path / name for name in names)
+    for file in (points, trace, slo, stored):
         file.write_text(POINTS)
     link = tmp_path / "link.csv"
     link.symlink_to(points)
@@ -66,8 +74,12 @@ def test_no_input_is_written_over(tmp_path, capsys):
         ("simulate", "plan.json", "--trace", str(trace), "--timeline", str(trace)),
         ("score", str(points), "--out", str(points)),
         ("--slo", str(slo), "--out", str(slo)),
+        ("--slo", str(slo), "--space", str(points), "--out", str(points)),
+        ("reprice", "plan.json", "--prices", str(points), "--out", str(points)),
+        ("calibrate", str(points), "--date", "2026-11-29", "--out", str(points)),
+        ("portfolio", str(stored), "--out", str(stored)),
     ):
         found = run(capsys, *arguments)
         assert found.code == 2, arguments
         assert "is read here and would be lost; name another file" in found.err
-    assert [file.read_text() for file in (points, trace, slo)] == [POINTS] * 3
+    assert [file.read_text() for file in (points, trace, slo, stored)] == [POINTS] * 4

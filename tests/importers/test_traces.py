@@ -221,7 +221,10 @@ def test_the_first_requests_say_so_and_drift_by_themselves(tmp_path):
     [
         # Nanoseconds since 1970, 0.2 s apart: 4e8 s are 4629.63 days.
         ((1_700_000_000_200_000_000, 1_700_000_000_600_000_000), "4,629.63 days from the first"),
-        ((0, 1_700_000_001, 1_700_000_002), "(19,675.9 of them between 0 s and 1700000001 s)"),
+        (
+            (0, 1_700_000_001, 1_700_000_002),
+            "19,675.9 of them between the 1. and the next in order of time",
+        ),
         ((1e300, -1e300), "days from the first request to the last"),
     ],
     ids=["nanoseconds", "one that is stray", "beyond all bounds"],

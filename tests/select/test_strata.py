@@ -95,3 +95,8 @@ def test_the_strata_of_a_class_are_those_of_its_lengths():
     np.testing.assert_array_equal(found.edges, STRATA.edges)
     np.testing.assert_allclose(found.within, STRATA.within)
     assert Requests(slo).strata(Wanted("tpot_p95_ms", "tpot", 0.95)) is None
+
+
+def test_a_part_of_a_run_without_requests_of_a_class_has_no_weights_and_no_warning():
+    # pytest turns warnings into errors.
+    assert STRATA.weights(np.zeros(0, dtype=np.int64)).shape == (0,)
