@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from planner.candidates.demand import slo_mixture, targets
+from planner.candidates.demand import kinds, slo_mixture, targets
 from planner.candidates.quality import QualityCase
 from planner.catalog import Catalog
 from planner.model.arrays import Floats
@@ -41,6 +41,14 @@ ITL_COARSE = (
     " ten is off by a third or more (under bursts by half), as a percentile may fall on the wrong"
     " side between steps with and without prompts. Options that no simulation has checked are on"
     " the front or off it by that; simulate one (plan simulate) before you rely on its ITL."
+)
+FEW_TOKENS = 16.0
+"""Median output [tokens] from which on the formula is compared with the simulator."""
+SHORT_COARSE = (
+    "Half of the outputs, or of those of a class, are shorter than 16 tokens, where the closed"
+    " formula is not compared with simulations: its TPOT and E2E may be several times too low where"
+    " long prompts or bursts come in between. Simulate an option that no simulation has checked"
+    " (plan simulate) before you rely on them."
 )
 ALIKE = 0.05**2
 """Squared CV below which outputs count as of one length."""
@@ -233,8 +241,17 @@ def checked(slo: Slo, checks: Sequence[Verification], picked: Mapping[str, str])
     """
     if slo.traffic.offline is not None:
         return ()
-    coarse = (ITL_COARSE,) if any(target.metric == "itl" for target in targets(slo)) else ()
-    return (*_simulated(checks, picked), *coarse)
+    return (*_simulated(checks, picked), *_coarse(slo))
+
+
+def _coarse(slo: Slo) -> Iterator[str]:
+    """Yield where latencies by formula are not to be relied on."""
+    metrics = {target.metric for target in targets(slo)}
+    if "itl" in metrics:
+        yield ITL_COARSE
+    short = any(kind.decodes and kind.output.median < FEW_TOKENS for kind in kinds(slo))
+    if short and metrics & {"tpot", "e2e"}:
+        yield SHORT_COARSE
 
 
 def _simulated(checks: Sequence[Verification], picked: Mapping[str, str]) -> tuple[str, ...]:

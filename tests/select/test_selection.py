@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import pytest
 
 from planner.catalog import load_catalog
-from planner.select.selection import FORMULA_ONLY, ITL_COARSE, assumed, checked
+from planner.select.selection import FORMULA_ONLY, ITL_COARSE, SHORT_COARSE, assumed, checked
 from planner.spec.accelerator import rests_on
 from planner.spec.slo import Slo
 from planner.spec.verification import Trial
@@ -120,6 +120,22 @@ def test_a_target_on_itl_says_that_the_formula_is_coarse_there(metric):
     asked = Slo.model_validate(ASKED | {"slo": {"tpot_p95_ms": 40.0, metric: 60.0}})
     assert checked(asked, (), {}) == (FORMULA_ONLY, ITL_COARSE)
     assert checked(ONLINE, (), {}) == (FORMULA_ONLY,)
+
+
+@pytest.mark.parametrize(
+    ("median", "target", "told"),
+    [
+        (15.0, "tpot_p95_ms", True),
+        (15.0, "e2e_p95_ms", True),
+        (15.0, "ttft_p95_ms", False),
+        (16.0, "tpot_p95_ms", False),
+        (1.0, "e2e_p95_ms", False),
+    ],
+)
+def test_outputs_of_few_tokens_say_that_the_formula_is_coarse_there(median, target, told):
+    traffic = {**ASKED["traffic"], "output_tokens": {"p50": median, "p95": median}}
+    asked = Slo.model_validate(ASKED | {"traffic": traffic, "slo": {target: 2000.0}})
+    assert (SHORT_COARSE in checked(asked, (), {})) is told
 
 
 @pytest.mark.parametrize(
