@@ -68,7 +68,7 @@ def steady_state(
     timed = timed_share(w.burstiness, w.steps_cv2, servers, routing)
     arrivals = Arrivals(here, gaps, spread, timed)
     batch = steady_batch(s, full, arrivals)
-    share = met_share(_present(s, batch, arrivals), spread)
+    share = met_share(_present(s, batch, arrivals), spread, routing)
     met = replace(arrivals, rate=np.maximum(share * arrivals.rate, LEAST_RATE))
     seen = as_seen(batch, share)
     wait = prompt_wait(s, seen, met)
