@@ -10,7 +10,13 @@ import numpy as np
 
 from planner.errors import InputError
 from planner.files import Document
-from planner.importers.traces import Trace, drift, read_trace
+from planner.importers.traces import (
+    LONG_WINDOW_S,
+    SHORT_WINDOW_S,
+    Trace,
+    drift,
+    read_trace,
+)
 from planner.model.arrays import Floats, Indices
 from planner.model.windows import Window
 from planner.model.workload import Workload, workload_from_samples
@@ -19,7 +25,6 @@ from planner.spec.load import load
 from planner.spec.slo import Slo
 from planner.spec.trace import TraceSummary
 
-LONG_WINDOW_S, SHORT_WINDOW_S = 60.0, 10.0
 DISPERSED = 1.5
 """Variance over mean of the counts of a minute from which one rate does not describe a trace."""
 BURSTY = 4.0

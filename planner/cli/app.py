@@ -150,7 +150,8 @@ def plan_command(
     from planner.select.selection import UNKEPT
 
     _check_format(format_name, FORMATS)
-    _check_places(out, report, (slo, Path(space), *(prices or ()), calibration))
+    named = (Path(name) for name in (space, storage) if name)
+    _check_places(out, report, (slo, *(prices or ()), calibration, *named))
     stages.enter("reading slo.yaml and catalog")
     with progress(quiet=quiet, stages=stages) as show:
         record = plan(

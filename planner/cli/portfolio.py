@@ -76,7 +76,8 @@ def portfolio_command(
         raise InputError("--jobs", ["does not go with --cluster, which has its own workers"])
     alone = out is not None and out.suffix == ".json"
     folder = None if alone else out
-    check_writable(out if alone else None, (*slos, *(prices or ()), quota, calibration))
+    inputs = (*slos, Path(space), *(prices or ()), quota, calibration)
+    check_writable(out if alone else None, inputs)
     with progress(quiet=quiet) as show:
         record = portfolio(
             slos,

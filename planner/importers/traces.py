@@ -28,7 +28,7 @@ DRIFT_NOISE = 4.0
 """How far, in ratio and in multiples of chance, parts must differ to be called a drift."""
 LONGEST_S = 366 * 86_400.0
 """Longest trace [s]; longer ones have stamps in another unit, or a stray one."""
-BURST_WINDOWS_S = (10.0, 60.0)
+SHORT_WINDOW_S, LONG_WINDOW_S = 10.0, 60.0
 BURSTY = 4.0
 """Dispersion in such windows [s] from which a Poisson rate is said to mislead."""
 
@@ -360,7 +360,7 @@ def _spread(time: _Floats) -> tuple[_Floats, float]:
 
 def _bursts(trace: Trace) -> Iterator[str]:
     """Say that counts of arrivals vary more than a Poisson rate would have them."""
-    found = {window: trace.dispersion(window) for window in BURST_WINDOWS_S}
+    found = {window: trace.dispersion(window) for window in (SHORT_WINDOW_S, LONG_WINDOW_S)}
     known = {window: value for window, value in found.items() if isfinite(value)}
     if max(known.values(), default=0.0) > BURSTY:
         windows = " and ".join(f"{window:g} s" for window in known)

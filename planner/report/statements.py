@@ -69,7 +69,8 @@ def _money(record: PlanRecord) -> Iterator[tuple[str, str, str]]:
 
 def _checked(check: Verification) -> str:
     """Return what a simulation said of an option, in a sentence."""
-    state = "holds every target" if check.holds else "holds the targets with no number of replicas"
+    missed = "holds the targets with no number of replicas that was tried"
+    state = "holds every target" if check.holds else missed
     seen = [
         f"{c.key} {words.number(c.simulated_ms)} (formula {words.number(c.formula_ms)})"
         for c in check.latencies

@@ -19,6 +19,8 @@ from planner.spec.record import Miss, PlanRecord
 
 Line = tuple[str, Callable[[Option], str]]
 
+SIMULATED = "simulated_ms"
+"""Field of a check with what was simulated."""
 LABEL_WIDTH = 16
 
 
@@ -46,10 +48,6 @@ def render(record: PlanRecord, *, width: int = 120, color: bool = False) -> str:
     _untrusted(console, record)
     _notes(console, record)
     return out.getvalue()
-
-
-SIMULATED = "simulated_ms"
-"""Field of a check with what was simulated."""
 
 
 def _cell(text: str) -> str:

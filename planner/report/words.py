@@ -9,8 +9,13 @@ from math import isnan
 from typing import Any
 
 from planner.counting import counted, request_rate
+from planner.model.queueing.state import (
+    FEWEST_SLOTS,
+    HIGHEST_UTILIZATION,
+    HIGHEST_WAIT_PROBABILITY,
+)
 from planner.spec.money import Energy
-from planner.spec.option import Option
+from planner.spec.option import GATED, Option
 from planner.spec.record import PlanRecord, Relaxation
 from planner.units import SECONDS_PER_HOUR
 
@@ -20,8 +25,6 @@ CENT = 0.01
 ALL = 0.995
 """Share that is told as all."""
 
-GATED = "beyond the gates"
-"""Flag of an option that the formula is not to be trusted with."""
 PICK_TITLES: Mapping[str, str] = {
     "cheapest": "Cheapest",
     "balanced": "Balanced",
@@ -278,7 +281,8 @@ def _gates(o: Option) -> str:
     waiting = number(100.0 * (o.wait_probability or 0.0))
     return (
         f"{percent(o.utilization)} use, {waiting} % wait for a slot, {number(o.slots)} slots;"
-        " the formula is trusted up to 85 %, 2 % and from 8 on"
+        f" the formula is trusted up to {percent(HIGHEST_UTILIZATION)},"
+        f" {percent(HIGHEST_WAIT_PROBABILITY)} and from {FEWEST_SLOTS:g} on"
     )
 
 

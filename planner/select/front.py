@@ -14,7 +14,7 @@ from planner.pareto import nondominated, rounded
 from planner.select.answers import Answers, Priced, priced
 from planner.select.objectives import chosen, points
 from planner.spec.archive import ClassArchive
-from planner.spec.option import Reason
+from planner.spec.option import GATED, Reason
 from planner.spec.slo import Slo
 
 UNTRUSTED_SHOWN = 6
@@ -99,7 +99,7 @@ def reasons(answer: Priced, slo: Slo, row: int) -> tuple[Reason, ...]:
     if answer.flagged[row] and not allowed.allow_flagged_prices:
         why.append("flagged price")
     if found.gated[row]:
-        why.append("beyond the gates")
+        why.append(GATED)
     return tuple(why)
 
 

@@ -16,7 +16,7 @@ from planner.pareto import rounded
 from planner.select.answers import Mask, Priced
 from planner.select.deploy import Scene, repeat
 from planner.select.front import cost, reasons
-from planner.spec.option import Option
+from planner.spec.option import GATED, Option
 from planner.spec.record import Miss, MissKind, Relaxation
 from planner.spec.slo import Slo
 from planner.units import MILLI
@@ -42,8 +42,6 @@ LEAVE = {
     "flagged price": "purchase.allow_flagged_prices: true",
 }
 """Flag of an option -> what slo.yaml must say so that picks may rest on it."""
-GATED = "beyond the gates"
-"""Flag of an option that no setting lifts: only a lower rate or more replicas may."""
 PURCHASE = ("budget_usd_per_hour", "max_gpus", "max_power_kw", "quota_instances")
 """Limits on what may be bought; the others are on how it serves."""
 

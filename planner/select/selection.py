@@ -45,10 +45,10 @@ ITL_COARSE = (
 FEW_TOKENS = 16.0
 """Median output [tokens] from which on the formula is compared with the simulator."""
 SHORT_COARSE = (
-    "Half of the outputs, or of those of a class, are shorter than 16 tokens, where the closed"
-    " formula is not compared with simulations: its TPOT and E2E may be several times too low where"
-    " long prompts or bursts come in between. Simulate an option that no simulation has checked"
-    " (plan simulate) before you rely on them."
+    f"Half of the outputs, or of those of a class, are shorter than {FEW_TOKENS:g} tokens, where"
+    " the closed formula is not compared with simulations: its TPOT and E2E may be several times"
+    " too low where long prompts or bursts come in between. Simulate an option that no simulation"
+    " has checked (plan simulate) before you rely on them."
 )
 ALIKE = 0.05**2
 """Squared CV below which outputs count as of one length."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from planner.spec.base import Count, Name, NonNegative, Positive, Share, Spec, Whole
 from planner.spec.efficiency import Evidence
 from planner.spec.money import Draw
@@ -132,16 +134,11 @@ class ClassArchive(Spec):
 
     def simulated_seen(self, row: int) -> dict[str, float | None]:
         """Return the simulated percentiles of a row [ms], by target key; empty = none are known."""
-        found: dict[str, float | None] = {}
-        for entry in self.simulated:
-            if entry.row == row:
-                found |= entry.seen_ms
-        return found
+        return {key: ms for entry in self._of(row) for key, ms in entry.seen_ms.items()}
 
     def simulated_upper(self, row: int) -> dict[str, float | None]:
         """Return what a simulation said of a row [ms], by target key; empty = none did."""
-        found: dict[str, float | None] = {}
-        for entry in self.simulated:
-            if entry.row == row:
-                found |= entry.upper_ms
-        return found
+        return {key: ms for entry in self._of(row) for key, ms in entry.upper_ms.items()}
+
+    def _of(self, row: int) -> Iterator[Simulated]:
+        return (entry for entry in self.simulated if entry.row == row)

@@ -14,6 +14,8 @@ from planner.spec.money import Energy, Money
 LossGrade = Literal["native", "measured", "good", "fair", "thin", "none"]
 
 Reason = Literal["unvalidated evidence", "flagged price", "beyond the gates"]
+GATED: Reason = "beyond the gates"
+"""The formula is not to be trusted with the option; a lower rate or more replicas lift that."""
 
 Resource = Literal[
     "memory",

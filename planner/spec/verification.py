@@ -66,7 +66,8 @@ class Verification(Spec):
         picks: Picks that the option was a candidate for.
         checked: Id of the option that the formula had sized.
         option: Id of the option as sized by simulation; the same where the size did not change.
-        holds: Whether some number of replicas within quota and budget meets every target.
+        holds: Whether some number of replicas that was tried, within quota, budget and the price of
+            what is known to hold, meets every target.
         trials: Replicas tried, in that order.
         latencies: p50 and p95 of TTFT, TPOT and E2E, and every target, of ``option``;
             without those that no request has, as TPOT of outputs of one token.

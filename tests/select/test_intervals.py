@@ -3,6 +3,7 @@ import pytest
 from planner.catalog import load_catalog
 from planner.select.intervals import intervals
 from planner.spec.option import Intervals
+from tests.select.test_verification import a_plan
 
 CATALOG = load_catalog()
 STACK = ("vllm-v1", "h100-sxm")
@@ -67,3 +68,20 @@ def test_a_plan_of_an_older_version_is_read_without_its_interval_of_the_mean_cos
     end = {"low": 1.0, "high": 2.0}
     old = {"capacity_tokens_per_s": end, "usd_per_mtok_output": end}
     assert Intervals.model_validate(old).usd_per_mtok_full is None
+
+
+def test_the_80_percent_interval_of_a_simulated_pick_lies_around_what_was_simulated():
+    """Expected: as far around it, in ratio, as the interval by formula is around the formula."""
+    checks = {check.option: check for check in a_plan(True).verification}
+    alone = {option.id: option for option in a_plan(False).options}
+    picked = [o for o in a_plan(True).options if o.id in checks and o.id in alone]
+    assert picked
+    for option in picked:
+        seen = {entry.key: entry.simulated_ms for entry in checks[option.id].latencies}
+        for metric in ("ttft", "tpot"):
+            key, plain = f"{metric}_p95_ms", alone[option.id]
+            by_formula = getattr(plain.intervals, key), getattr(plain, metric).p95_ms
+            simulated = getattr(option.intervals, key), seen[key]
+            for end in ("low", "high"):
+                ratio, expected = (getattr(x, end) / x0 for x, x0 in (simulated, by_formula))
+                assert ratio == pytest.approx(expected, rel=1e-4)
